@@ -1,4 +1,4 @@
-"""Mask and score functions on PyTorch tensors, and FlexAttention's face.
+"""Mask and score functions on PyTorch tensors.
 
 What they say goes to attn.forward, which traces functions each time that it is
 called: a closure may hold another number than before.
@@ -8,29 +8,16 @@ called: a closure may hold another number than before.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional
+from typing import Any, Optional
 
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from . import _backward, _clauses, _errors, _forward, _launch, _torch_ops
-from ._arrays import type_name
 from ._block_mask import BlockMask
 from ._clauses import Clauses
 from ._problem import mask_name, scale_number
-from ._shapes import shown
-
-#: Options of FlexAttention's kernels, which say how, not what: attn derives it.
-_HOW = frozenset((
-    "BACKEND", "BLOCK_M", "BLOCK_N", "BLOCK_M1", "BLOCK_N1", "BLOCK_M2",
-    "BLOCK_N2", "num_warps", "num_stages", "PRESCALE_QK",
-    "ROWS_GUARANTEED_SAFE", "BLOCKS_ARE_CONTIGUOUS", "USE_TMA", "SPLIT_KV",
-    "FORCE_USE_FLEX_ATTENTION", "WRITE_DQ", "IS_DIVISIBLE", "fwd_BLOCK_M",
-    "fwd_BLOCK_N", "fwd_num_warps", "fwd_num_stages", "bwd_BLOCK_M1",
-    "bwd_BLOCK_N1", "bwd_BLOCK_M2", "bwd_BLOCK_N2", "bwd_num_warps",
-    "bwd_num_stages"))
-
 
 def _lists_of(block_mask: Any) -> Optional[BlockMask]:
     if block_mask is None or isinstance(block_mask, BlockMask):
@@ -128,70 +115,3 @@ def attention(q: Tensor, k: Tensor, v: Tensor, plain: dict[str, Any],
             for each in (q, k, v, *asked.values())):
         return _with_gradients(q, k, v, plain, asked, lists)
     return _forward.forward(q, k, v, block_mask=lists, **plain, **asked)
-
-
-def flex_attention(query: Tensor, key: Tensor, value: Tensor,
-                   score_mod: Optional[Callable[..., Any]] = None,
-                   block_mask: Any = None, scale: Optional[float] = None,
-                   enable_gqa: bool = False, return_lse: bool = False,
-                   kernel_options: Optional[dict[str, Any]] = None, *,
-                   return_aux: Any = None) -> Any:
-    """torch.nn.attention.flex_attention.flex_attention, by attn.
-
-    query       [batch, heads, queries, head_dim]
-    key         [batch or 1, kv_heads, keys, head_dim]
-    value       [batch or 1, kv_heads, keys, head_dim_v]
-    score_mod   a function (score, b, h, q_idx, kv_idx) -> score
-    block_mask  a BlockMask of FlexAttention, whose lists are read without a
-                copy, or of attn.  Of its partial blocks mask_mod says which
-                keys a query sees; full blocks are seen whole
-    return_lse  also give the natural log of the sum of exponentials
-    kernel_options  those that say how a kernel works are taken and change
-                nothing: attn derives that
-    return_aux  of PyTorch's AuxRequest, lse
-
-    Unlike FlexAttention it needs no torch.compile.  A row that sees no key has
-    o = 0 and lse = -inf.  NotImplementedError names what attn does not
-    compute.
-    """
-    for name, tensor in (("query", query), ("key", key), ("value", value)):
-        if not isinstance(tensor, Tensor):
-            raise TypeError(f"{name}: expects a torch.Tensor, but got "
-                            f"{type_name(tensor)}")
-        if tensor.dim() != 4:
-            raise ValueError(f"{name}: expects rank 4, but got shape "
-                             f"{list(tensor.shape)}")
-    _check_options(kernel_options)
-    wants_lse = bool(return_lse) or bool(getattr(return_aux, "lse", False))
-    if getattr(return_aux, "max_scores", False):
-        raise _errors.UnsupportedError(
-            "flex_attention: expects return_aux without max_scores, which "
-            "attn does not give; lse bounds them from above")
-    if not enable_gqa and query.shape[1] != key.shape[1]:
-        raise ValueError(
-            f"expects as many heads in key and value as in query, or "
-            f"enable_gqa=True, but got "
-            f"{shown((query.shape, key.shape, value.shape))}")
-    if key.shape[0] == value.shape[0] == 1 != query.shape[0]:
-        key, value = (t.expand(query.shape[0], -1, -1, -1)
-                      for t in (key, value))
-    from .torch import attention as full
-    result = full(query, key, value, scale=scale, enable_gqa=enable_gqa,
-                  score_mod=score_mod, block_mask=block_mask,
-                  return_lse=wants_lse)
-    if not wants_lse or return_aux is None:
-        return result
-    o, lse = result
-    from torch.nn.attention.flex_attention import AuxOutput
-    return o, AuxOutput(lse=lse)
-
-
-def _check_options(options: Optional[dict[str, Any]]) -> None:
-    for name, value in (options or {}).items():
-        if name == "OUTPUT_LOGSUMEXP" or name == "OUTPUT_MAX" and not value:
-            continue
-        if name not in _HOW:
-            raise _errors.UnsupportedError(
-                f"flex_attention: expects kernel_options that say how a "
-                f"kernel works, but got {name}={value!r}; they are "
-                f"{', '.join(sorted(_HOW))}")

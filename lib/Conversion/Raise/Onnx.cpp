@@ -12,8 +12,8 @@
 // dimensions.  The present is the past and then K, V; attention reads it.
 //
 // Query i stands at i + (rows of the past): causal hides what is behind, and
-// windows count from there.  A mask that is a band becomes one; any other is read
-// by the kernel: softmax(softcap(scale Q K^T) + mask) V.
+// windows count from there.  A mask that is a band becomes one; any other is
+// read by the kernel: softmax(softcap(scale Q K^T) + mask) V.
 //
 //===----------------------------------------------------------------------===//
 
@@ -319,12 +319,10 @@ Reason Reader::captureMask(Value mask, RankedTensorType type) {
     return because("expects truths or floats, but got {0}", element);
   int64_t sizes[] = {sizeOf(operand(0), 0), heads, form.rows.queries,
                      form.rows.keys};
-  for (auto [dim, size, wanted] :
-       llvm::enumerate(type.getShape(),
-                       ArrayRef(sizes).take_back(type.getRank()))) {
+  for (auto [dim, size, wanted] : llvm::enumerate(
+           type.getShape(), ArrayRef(sizes).take_back(type.getRank()))) {
     // A size that is not known may be 1, which stands for all.
-    bool isKnown = size == 1 || size == wanted ||
-                   ShapedType::isDynamic(wanted);
+    bool isKnown = size == 1 || size == wanted || ShapedType::isDynamic(wanted);
     if (ShapedType::isDynamic(size) || !isKnown)
       return because("expects it to have size 1 or {0} in dimension {1}, but "
                      "got {2}",
@@ -332,8 +330,9 @@ Reason Reader::captureMask(Value mask, RankedTensorType type) {
   }
   if (type.getRank() == 1) {
     type = RankedTensorType::get({1, type.getDimSize(0)}, element);
-    mask = tensor::ExpandShapeOp::create(form.builder, op->getLoc(), type, mask,
-                                         ArrayRef<ReassociationIndices>{{0, 1}});
+    mask =
+        tensor::ExpandShapeOp::create(form.builder, op->getLoc(), type, mask,
+                                      ArrayRef<ReassociationIndices>{{0, 1}});
   }
   (element.isInteger(1) ? form.seen : form.bias) = mask;
   return std::nullopt;

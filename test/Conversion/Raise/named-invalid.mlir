@@ -195,12 +195,12 @@ func.func @onnx_lengths(%q: !q, %k: !k, %n: tensor<2xi64>) -> !q {
   return %y : !q
 }
 func.func @onnx_open_mask(%q: !q, %k: !k, %m: tensor<4x?xi1>) -> !q {
-  // expected-remark @+1 {{is not raised: attn_mask: expects a mask of size 6 in dimension 1, but got ?, and expects it to have size 1 or 6 in dimension 1, but got tensor<4x?xi1>}}
+  // expected-remark @+1 {{is not raised: attn_mask: the mask is neither a constant nor made of row numbers, so it may be no band, and expects it to have size 1 or 6 in dimension 1, but got tensor<4x?xi1>}}
   %y = "onnx.Attention"(%q, %k, %k, %m) : (!q, !k, !k, tensor<4x?xi1>) -> !q
   return %y : !q
 }
 func.func @onnx_mask_of_integers(%q: !q, %k: !k, %m: tensor<4x6xi32>) -> !q {
-  // expected-remark @+1 {{is not raised: attn_mask: {{.*}}, and expects truths or floats, but got i32}}
+  // expected-remark @+1 {{is not raised: attn_mask: expects a mask of booleans or of floating-point numbers, but got i32}}
   %y = "onnx.Attention"(%q, %k, %k, %m) : (!q, !k, !k, tensor<4x6xi32>) -> !q
   return %y : !q
 }

@@ -120,6 +120,13 @@ def test_added_constant_mask():
     assert "mask(causal)" in node.raised()
 
 
+def test_what_is_no_band_is_a_clause():
+    mask = numpy_helper.from_array(np.ones((5, 5), np.float32), "mask")
+    [node] = attn.onnx.load(model(QKV, [mask], softcap=2.0))
+    assert re.search(r"softcap\(2.0+e\+00\) bias\(%\w+ : tensor<5x5xf32>\)",
+                     node.raised())
+
+
 def test_one_array_for_all():
     node = helper.make_node("Attention", ["q", "q", "q"], ["y"], is_causal=1)
     graph = helper.make_graph(
@@ -141,10 +148,7 @@ def test_it_compiles():
 
 @pytest.mark.parametrize("made, message", [
     (lambda: model(QKV, opset=22), "opset 23 to 25, but got 22"),
-    (lambda: model(QKV, softcap=2.0), "softcap: attn.forward has none"),
-    (lambda: model(QKV, [numpy_helper.from_array(
-        np.ones((5, 5), np.float32), "mask")]),
-     "attn_mask: the mask adds the same number to all scores"),
+    (lambda: model(QKV, softcap=-2.0), "softcap: expects 0 or more"),
     (lambda: model([(name, [1, 3, 5, 8]) for name in "qk"]
                    + [("v", [1, 4, 5, 8])]),
      "k and v of one head count, but got 3 and 4"),
