@@ -1,7 +1,7 @@
 """ONNX's own cases of Attention, and what the importer does with others.
 
 Every case passes on the interpreter, or is refused with the name of what is
-missing; none is left out.
+missing, or names the clause that no kernel takes; none is left out.
 """
 
 import collections
@@ -19,9 +19,11 @@ import attn.onnx
 from running import attention, band, run
 
 #: What attn.forward cannot express, by the beginnings of the reasons.
-MISSING = ("attn_mask:", "softcap:", "qk_matmul_output:", "nonpad_kv_seqlen:")
-#: How many of the cases it can express.
+MISSING = ("attn_mask:", "qk_matmul_output:", "nonpad_kv_seqlen:")
+#: How many of the cases it computes at least: those without clauses.
 EXPRESSED = 29
+#: What is said of a clause that no kernel of the tree takes.
+NO_KERNEL = "for which there is none yet"
 #: Error that may be left in types that ONNX rounds to in between: two units
 #: in the last place.
 LIMITS = {"float16": 2 * 2.0 ** -10, "bfloat16": 2 * 2.0 ** -7}
@@ -52,7 +54,13 @@ def test_case(case, tmp_path):
     inputs, outputs = case.data_sets[0]
     names = [value.name for value in case.model.graph.input]
     arrays = [inputs[names.index(name)] for name in node.inputs]
-    results = run(text, node.name, arrays, tmp_path)
+    try:
+        results = run(text, node.name, arrays, tmp_path)
+    except AssertionError as error:
+        if NO_KERNEL not in str(error):
+            raise
+        outcomes[case.name] = "expressed, but no kernel takes the clause"
+        return
     assert len(results) == len(outputs)
     for result, expected in zip(results, outputs):
         limit = LIMITS.get(str(expected.dtype))
@@ -72,7 +80,7 @@ def test_counts(capsys):
         for outcome, count in counts.most_common():
             print(f"{count:4} {outcome}")
     assert len(CASES) >= 93
-    assert counts["passes"] == EXPRESSED
+    assert counts["passes"] >= EXPRESSED
 
 
 #===-- Models of our own -------------------------------------------------===#
