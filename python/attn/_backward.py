@@ -7,14 +7,17 @@ the same shapes, strides and options find their launch.
 from __future__ import annotations
 
 import importlib
-from typing import Any, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 from ._arrays import Array
 from ._bindings import KEPT, LOW, Binding, bind_attention
+from ._clauses import NAMES as CLAUSES
+from ._clauses import Clauses, of_call
+from ._clauses import describe as describe_captures
 from ._errors import UnsupportedError
-from ._forward import NOT_KEPT, open_paths, paths
-from ._launch import (check_together, launches, remember, result_strides,
-                      scratch_place)
+from ._forward import NOT_KEPT, not_of_jax, open_paths, paths
+from ._launch import (NO_CLAUSES, Captured, check_together, key_of_captured,
+                      launches, remember, result_strides, scratch_place)
 from ._libraries import library_of
 from ._problem import mask_name, scale_number
 from ._streams import handle_of
@@ -29,8 +32,10 @@ _Options = tuple[str, Optional[float], Optional[str], Optional[str],
                  Optional[str], bool]
 
 
-def _bind(named: dict[str, Array], options: _Options) -> Binding:
-    return bind_attention("backward", named, (*INPUTS, *GRADIENTS), *options)
+def _bind(named: dict[str, Array], options: _Options,
+          captured: Captured = NO_CLAUSES) -> Binding:
+    return bind_attention("backward", named, (*INPUTS, *GRADIENTS), *options,
+                          clauses=captured[0], described=captured[1])
 
 
 def _gradient_of(array: Array) -> Array:
@@ -48,19 +53,21 @@ def _describe(arrays: dict[str, Any], stream: int) -> dict[str, Array]:
             if array is not None or name in REQUIRED}
 
 
-def _bound(named: dict[str, Array], options: _Options) -> Binding:
+def _bound(named: dict[str, Array], options: _Options,
+           captured: Captured = NO_CLAUSES) -> Binding:
     """The launch for arrays of this kind, which later calls find."""
     # An alignment of more than 16 bytes helps nobody.
     key = ("backward", options, *(
         (name, a.dtype, a.sizes, a.strides, a.device, a.address & 15)
-        for name, a in named.items()))
+        for name, a in named.items()), *key_of_captured(captured))
     binding: Optional[Binding] = launches.get(key)
     if binding is None:
         check_together(list(named.items()), GRADIENTS)
         binding = _bind({name: named[name] if name in named else
                          _gradient_of(named[GRADIENTS[name]])
                          for name in (*INPUTS, *GRADIENTS)
-                         if name in named or name in GRADIENTS}, options)
+                         if name in named or name in GRADIENTS}, options,
+                        captured)
         remember(launches, key, binding)
     return binding
 
@@ -72,8 +79,8 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
            deterministic: bool = False, machine: Optional[str] = None,
            schedule: Optional[str] = None,
            gradients: Sequence[Any] = (None, None, None),
-           scratch: Any = None, stream: Any = None
-           ) -> tuple[tuple[Any, Any, Any], Binding]:
+           scratch: Any = None, clauses: Optional[Clauses] = None,
+           stream: Any = None) -> tuple[tuple[Any, Any, Any], Binding]:
     """One call, second gradients not considered: (dq, dk, dv), and what was
     bound."""
     library = library_of(q)
@@ -87,7 +94,8 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
     place = None if scratch is None else scratch_place(
         scratch, handle, named["q"].device)
     options = (mask, scale, machine, schedule, precision, deterministic)
-    binding = _bound(named, options)
+    captured = clauses, describe_captures(clauses, handle, named["q"].device)
+    binding = _bound(named, options, captured)
 
     made = [name for name in GRADIENTS if name not in named]
     for name in made:
@@ -98,15 +106,18 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
                                        written=True)
     ordered = {name: named[name] for name in arrays if name in named}
     if any(named[name].address & 15 for name in made):
-        binding = _bind(ordered, options)  # an allocator of another taste
+        # An allocator of another taste.
+        binding = _bind(ordered, options, captured)
     if scratch is None and binding.scratch_bytes:
         scratch = library.scratch(q, binding.scratch_bytes, handle)
         place = None if scratch is None else scratch_place(
             scratch, handle, named["q"].device)
-    binding.launch([array.address for array in ordered.values()], handle,
-                   place)
+    behind = [array for _, array in captured[1]]
+    binding.launch([array.address for array in (*ordered.values(), *behind)],
+                   handle, place)
     if stream is not None:
-        for array in (*arrays.values(), scratch):
+        for array in (*arrays.values(), scratch,
+                      *(array.owner for array in behind)):
             if array is not None:
                 library_of(array).used_on(array, handle)
     return (arrays["dq"], arrays["dk"], arrays["dv"]), binding
@@ -120,7 +131,12 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
              mask: Optional[str] = None, precision: Optional[str] = None,
              deterministic: bool = False, machine: Optional[str] = None,
              schedule: Optional[str] = None, dq: Any = None, dk: Any = None,
-             dv: Any = None, scratch: Any = None, stream: Any = None) -> Any:
+             dv: Any = None, scratch: Any = None,
+             mask_mod: Optional[Callable[..., Any]] = None,
+             score_mod: Optional[Callable[..., Any]] = None,
+             softcap: Optional[float] = None, alibi_slopes: Any = None,
+             bias: Any = None, attn_mask: Any = None, sinks: Any = None,
+             stream: Any = None) -> Any:
     """The gradients of a loss in q, k and v, from that in o; queued on a GPU,
     not waited for.
 
@@ -150,7 +166,8 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
                    comes from PyTorch's allocator for tensors, and from the
                    driver's pool for others
 
-    The other arguments are those of `forward`.  Returns (dq, dk, dv).  If a
+    The other arguments are those of `forward`; what mask_mod, score_mod,
+    slopes, bias and sinks read gets no gradient.  Returns (dq, dk, dv).  If a
     head of k and v serves several heads of q, its gradients are sums over
     them.  A query that sees no key gets and gives no gradient.
 
@@ -166,7 +183,10 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
               dv)
     kind = (causal, scale, window, mask, precision, deterministic, machine,
             schedule)
-    is_plain = scratch is None and stream is None and (
+    asked = {name: value for name, value in zip(CLAUSES, (
+        mask_mod, score_mod, softcap, alibi_slopes, bias, attn_mask, sinks))
+        if value is not None}
+    is_plain = scratch is None and stream is None and not asked and (
         (dq is None) == (dk is None) == (dv is None))
     short = paths.get(type(q)) if is_plain else None
     if short is not None:
@@ -184,6 +204,8 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
             library.refuse_place(name, value)
         if weights is not None or block_rows is not None:
             raise UnsupportedError(NOT_KEPT)
+        if asked:
+            raise UnsupportedError(not_of_jax("backward", asked))
         gradients = importlib.import_module("attn.jax").gradients
         return gradients(do, q, k, v, o, lse, lse_low, dlse, **options)
     library.refuse_gradient(do, q, k, v, o, lse, lse_low, dlse, dq, dk, dv,
@@ -191,7 +213,8 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
     gradients, binding = launch(
         do, q, k, v, o, lse, lse_low=lse_low, dlse=dlse, weights=weights,
         block_rows=block_rows, gradients=(dq, dk, dv), scratch=scratch,
-        stream=stream, **options)
+        clauses=of_call(q, k, None, asked) if asked else None, stream=stream,
+        **options)
     open_paths(type(q), library)
     if is_plain and type(q) in paths:
         paths[type(q)].backward.remember_launch(arrays, kind, gradients,

@@ -201,6 +201,13 @@ def _warn_of_tiles() -> None:
              UserWarning)
 
 
+def names_of(clauses: Clauses, asked: dict[str, Any]) -> list[str]:
+    """The captures, by the argument where it is one of them."""
+    return [next((name for name, value in asked.items()
+                  if value is capture.array), f"capture {capture.name}")
+            for capture in clauses.captures]
+
+
 def of_call(q: Any, k: Any, block_mask: Any, asked: dict[str, Any]
             ) -> Optional[Clauses]:
     """The clauses of the arguments that are not None, and of the function

@@ -113,6 +113,13 @@ Captured = tuple[Optional[Clauses], Described]
 NO_CLAUSES: Captured = (None, ())
 
 
+def key_of_captured(captured: Captured) -> tuple[Hashable, ...]:
+    """What a launch depends on of them."""
+    clauses, described = captured
+    return (clauses and clauses.text, *(
+        (c.name, c.type, a.sizes, a.strides) for c, a in described))
+
+
 def _bind(arrays: Sequence[Array], lists: Lists, captured: Captured,
           *options: Any) -> Binding:
     named, block_size = lists
@@ -162,8 +169,8 @@ def prepare(arrays: Sequence[Array], results: Sequence[Optional[Array]],
     for word in words[:lse_words]:
         bound.append(word or Array(0, "f32", lse_sizes, row_major(lse_sizes),
                                    q.device, None))
-    return Call(_bind([*arrays, *bound], lists, captured, *options), sizes, strides,
-                lse_sizes, lse_words)
+    return Call(_bind([*arrays, *bound], lists, captured, *options), sizes,
+                strides, lse_sizes, lse_words)
 
 
 def scratch_place(scratch: Any, stream: int, device: int
@@ -213,8 +220,7 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
         a and (a.dtype, a.sizes, a.strides, a.device, a.address & 15)
         for a in (*inputs, *given)), *(
             (name, a.sizes, a.strides) for name, a in lists[0]),
-           clauses and clauses.text, *(
-               (c.name, c.type, a.sizes, a.strides) for c, a in captured[1]))
+           *key_of_captured(captured))
     call = launches.get(key)
     if call is None:
         call = prepare(inputs, given, lse_words, *options, lists=lists,

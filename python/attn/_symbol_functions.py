@@ -206,29 +206,6 @@ def call_named(graph: Graph, library: str, name: str, args: Any,
         graph.refuse(f"{library}.{name} of these arguments", str(error))
 
 
-def graph_of(values: Any) -> Any:
-    """That of the first symbol among values, in tuples and lists too."""
-    for value in values:
-        if isinstance(value, Symbol):
-            return value.graph
-        if isinstance(value, (tuple, list)):
-            found = graph_of(value)
-            if found is not None:
-                return found
-        found = getattr(value, "graph", None)
-        if isinstance(found, Graph):
-            return found
-    return None
-
-
-def call_of_torch(function: Any, args: Any, kwargs: Any) -> Any:
-    name = getattr(function, "__name__", str(function))
-    graph = graph_of([*args, *kwargs.values()])
-    kwargs = {{"input": "x", "other": "y"}.get(key, key): value
-              for key, value in kwargs.items()}
-    return call_named(graph, "torch", name, args, kwargs)
-
-
 def method_of(symbol: Symbol, name: str) -> Any:
     """A method or fact of arrays; AttributeError for what is Python's."""
     if name in _FACTS:

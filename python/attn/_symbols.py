@@ -53,6 +53,14 @@ class Graph:
                                                             kind))
         return found
 
+    def call(self, library: str, name: str, args: Any, kwargs: Any) -> Any:
+        """A function of a library on symbols (`_symbol_functions`)."""
+        raise NotImplementedError
+
+    def method(self, symbol: Symbol, name: str) -> Any:
+        """A method or fact of arrays; AttributeError for what is Python's."""
+        raise NotImplementedError
+
     def constant(self, value: Number, kind: str) -> Symbol:
         if kind == "i1":
             return self.symbol(kind, f"arith.constant {str(bool(value)).lower()}")
@@ -368,27 +376,42 @@ class Symbol:
     # Functions, in the ways in which libraries ask for them.
 
     def __getattr__(self, name: str) -> Any:
-        from ._symbol_functions import method_of
-        return method_of(self, name)
+        return self.graph.method(self, name)
 
     @classmethod
     def __torch_function__(cls, function: Any, types: Any, args: Any = (),
                            kwargs: Any = None) -> Any:
-        from ._symbol_functions import call_of_torch
         return call_of_torch(function, args, kwargs or {})
 
     def __array_ufunc__(self, ufunc: Any, method: str, *args: Any,
                         **kwargs: Any) -> Any:
-        from ._symbol_functions import call_named
         if method != "__call__":
             self.graph.refuse(f"numpy.{ufunc.__name__}.{method}",
                               "it is one number")
-        return call_named(self.graph, "numpy", ufunc.__name__, args, kwargs)
+        return self.graph.call("numpy", ufunc.__name__, args, kwargs)
 
     def __array_function__(self, function: Any, types: Any, args: Any,
                            kwargs: Any) -> Any:
-        from ._symbol_functions import call_named
-        return call_named(self.graph, "numpy", function.__name__, args, kwargs)
+        return self.graph.call("numpy", function.__name__, args, kwargs)
+
+
+def graph_of(values: Any) -> Any:
+    """That of the first symbol among values, in tuples and lists too."""
+    for value in values:
+        found = graph_of(value) if isinstance(value, (tuple, list)) else (
+            getattr(value, "graph", None))
+        if isinstance(found, Graph):
+            return found
+    return None
+
+
+def call_of_torch(function: Any, args: Any, kwargs: Any) -> Any:
+    """PyTorch's call on symbols among others."""
+    name = getattr(function, "__name__", str(function))
+    kwargs = {{"input": "x", "other": "y"}.get(key, key): value
+              for key, value in kwargs.items()}
+    return graph_of([*args, *kwargs.values()]).call("torch", name, args,
+                                                    kwargs)
 
 
 # -- Arithmetic --------------------------------------------------------------

@@ -24,9 +24,9 @@ import types
 from contextlib import nullcontext
 from typing import Any, Callable, NamedTuple, Optional, Sequence
 
+from . import _symbol_functions
 from ._block_lists import is_torch
-from ._symbol_functions import call_of_torch, graph_of
-from ._symbols import Graph, Symbol
+from ._symbols import Graph, Symbol, call_of_torch, graph_of
 
 #: Names of a region's arguments, the score of `score` in front of them.
 POSITIONS = ("b", "h", "i", "j", "nq", "nk")
@@ -111,6 +111,12 @@ class Trace(Graph):
     def __init__(self, keyword: str, captures: Captures) -> None:
         super().__init__(keyword)
         self.captures = captures
+
+    def call(self, library: str, name: str, args: Any, kwargs: Any) -> Any:
+        return _symbol_functions.call_named(self, library, name, args, kwargs)
+
+    def method(self, symbol: Symbol, name: str) -> Any:
+        return _symbol_functions.method_of(symbol, name)
 
     def convert(self, value: Any) -> Any:
         if isinstance(value, Part):

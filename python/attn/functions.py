@@ -17,7 +17,8 @@ import importlib
 from typing import Any
 
 from ._block_lists import is_torch
-from ._symbol_functions import call_named, graph_of, names
+from ._symbol_functions import call_named, names
+from ._symbols import graph_of
 
 __all__ = names()
 

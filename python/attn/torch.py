@@ -37,10 +37,9 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from . import _errors, _forward, _torch_clauses, _torch_ops
+from . import _errors, _forward, _torch_clauses, _torch_flex, _torch_ops
 from ._problem import mask_name, scale_number
 from ._shapes import FORM, shown
-from ._torch_clauses import flex_attention
 
 __all__ = ["attention", "flex_attention", "scaled_dot_product_attention"]
 
@@ -137,8 +136,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
                 rows.  For bfloat16 and float16 on Hopper, in eager mode;
                 `schedule` is that of the forward call
 
-    What follows is explained at attn.forward.  It has no gradients yet, and
-    torch.compile breaks its graph there.
+    What follows is explained at attn.forward.  Its arrays get no gradients
+    yet, and torch.compile breaks its graph there.
 
     mask_mod    a function (b, h, q, k) -> whether query q sees key k
     score_mod   a function (score, b, h, q, k) -> score
@@ -203,6 +202,43 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
     return (o, lse) if return_lse else o
 
 
+def flex_attention(query: Tensor, key: Tensor, value: Tensor,
+                   score_mod: Optional[Callable[..., Any]] = None,
+                   block_mask: Any = None, scale: Optional[float] = None,
+                   enable_gqa: bool = False, return_lse: bool = False,
+                   kernel_options: Optional[dict[str, Any]] = None, *,
+                   return_aux: Any = None) -> Any:
+    """torch.nn.attention.flex_attention.flex_attention, by attn.
+
+    query       [batch, heads, queries, head_dim]
+    key         [batch or 1, kv_heads, keys, head_dim]
+    value       [batch or 1, kv_heads, keys, head_dim_v]
+    score_mod   a function (score, b, h, q_idx, kv_idx) -> score
+    block_mask  a BlockMask of FlexAttention, whose lists are read without a
+                copy, or of attn.  Of its partial blocks mask_mod says which
+                keys a query sees; full blocks are seen whole
+    return_lse  also give the natural log of the sum of exponentials
+    kernel_options  those that say how a kernel works are taken and change
+                nothing: attn derives that
+    return_aux  of PyTorch's AuxRequest, lse
+
+    Unlike FlexAttention it needs no torch.compile.  A row that sees no key has
+    o = 0 and lse = -inf.  NotImplementedError names what attn does not
+    compute.
+    """
+    key, value = _torch_flex.check(query, key, value, enable_gqa,
+                                   kernel_options, return_aux)
+    wants_lse = bool(return_lse) or bool(getattr(return_aux, "lse", False))
+    result = attention(query, key, value, scale=scale, enable_gqa=enable_gqa,
+                  score_mod=score_mod, block_mask=block_mask,
+                  return_lse=wants_lse)
+    if not wants_lse or return_aux is None:
+        return result
+    o, lse = result
+    from torch.nn.attention.flex_attention import AuxOutput
+    return o, AuxOutput(lse=lse)
+
+
 def scaled_dot_product_attention(
         query: Tensor, key: Tensor, value: Tensor,
         attn_mask: Optional[Tensor] = None, dropout_p: float = 0.0,
@@ -220,7 +256,7 @@ def scaled_dot_product_attention(
     floats that are added; `attention` has masks by name, which cost less.
 
     NotImplementedError says what attn does not compute: dropout, and so far
-    gradients with an attn_mask.
+    the gradient of an attn_mask.
     """
     if attn_mask is not None and is_causal:
         raise ValueError(

@@ -9,8 +9,8 @@
 // CHECK-NOT: tile.kernel
 // CHECK: func.func @f
 
-// RUN: not attn-opt %S/Inputs/softcap.mlir -attn-to-tile --allow-unregistered-dialect 2>&1 | FileCheck %s --check-prefix=MISS
-// MISS: softcap.mlir:4:8: remark: 'onnx.Attention' is left as it is, and -attn-raise does not take it: softcap: attn.forward has none
+// RUN: not attn-opt %S/Inputs/lengths.mlir -attn-to-tile --allow-unregistered-dialect 2>&1 | FileCheck %s --check-prefix=MISS
+// MISS: lengths.mlir:5:8: remark: 'onnx.Attention' is left as it is, and -attn-raise does not take it: nonpad_kv_seqlen: attn.forward has no lengths
 
 // RAISED: remark: {{.*}} becomes an attn.forward
 // RAISED-NOT: remark

@@ -246,15 +246,17 @@ Reason Composer::create(Value q, Value k, Value v, Operation *&op) {
   if (form.scale)
     attributes.push_back(
         b.getNamedAttr("scale", b.getF32FloatAttr(float(*form.scale))));
-  op = b.create(OperationState(form.op->getLoc(), ForwardOp::getOperationName(),
-                               ValueRange{q, k, v}, results, attributes));
+  OperationState state(form.op->getLoc(), ForwardOp::getOperationName(),
+                       ValueRange{q, k, v}, results, attributes);
+  addClauses(form, state);
+  op = b.create(state);
   std::string message;
   ScopedDiagnosticHandler handler(b.getContext(), [&](Diagnostic &diagnostic) {
     if (message.empty())
       message = diagnostic.str();
     return success();
   });
-  if (succeeded(verify(op, /*verifyRecursively=*/false)))
+  if (succeeded(verify(op, /*verifyRecursively=*/true)))
     return std::nullopt;
   // "'attn.forward' op expects ..."
   StringRef sentence = message;

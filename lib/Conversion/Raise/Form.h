@@ -54,6 +54,12 @@ struct Form {
   /// 1/sqrt(d) if absent.
   std::optional<double> scale;
   VisibleBand visible;
+  /// What becomes of scaled scores, in this order: a cap, if it is not 0;
+  /// numbers that are added, and truths that show a key, as tensors of rank 2
+  /// to 4 whose sizes are those of [batch, heads, queries, keys], from the
+  /// last, or 1.
+  double softcap = 0;
+  mlir::Value bias, seen;
   /// The mask, where the form has it by its name.
   std::optional<Mask> named;
   /// What the remark adds: how numbers change.
@@ -73,6 +79,9 @@ struct Built {
 
 /// Makes the attn.forward of a form in front of its op.
 Reason build(Form &form, Built &built);
+
+/// Adds the clauses for what becomes of scores to an attn.forward of q, k, v.
+void addClauses(Form &form, mlir::OperationState &state);
 
 /// The tensor of a number with a dimension for each of these indices.
 mlir::Value arrange(Form &form, const Number &number,

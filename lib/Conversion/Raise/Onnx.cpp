@@ -12,7 +12,8 @@
 // dimensions.  The present is the past and then K, V; attention reads it.
 //
 // Query i stands at i + (rows of the past): causal hides what is behind, and
-// windows count from there.
+// windows count from there.  A mask that is a band becomes one; any other is
+// read by the kernel: softmax(softcap(scale Q K^T) + mask) V.
 //
 //===----------------------------------------------------------------------===//
 
@@ -53,6 +54,7 @@ private:
   Reason readSizes();
   void readArrays();
   Reason readRows();
+  Reason captureMask(Value mask, RankedTensorType type);
   Number at(Value tensor, Index batch, Index heads, int64_t headCount,
             Index rows, Index columns, int64_t width);
   Value join(Value past, Value now, int64_t width);
@@ -117,8 +119,9 @@ Reason Reader::checkNumbers() {
 
 /// What attn.forward has no words for.
 Reason Reader::checkAttributes() {
-  if (numberOr("softcap", 0) != 0)
-    return because("softcap: attn.forward has none");
+  if (numberOr("softcap", 0) < 0)
+    return because("softcap: expects 0 or more, but got {0}",
+                   numberOr("softcap", 0));
   if (result(3))
     return because("qk_matmul_output: attn.forward gives no scores");
   if (operand(6))
@@ -295,9 +298,43 @@ Reason Reader::readRows() {
   // Broadcast as in NumPy: what is absent is in front.
   Index all[] = {batch, headLoops.ofQ, form.i, form.j};
   Indices indices(ArrayRef(all).take_back(type.getRank()));
-  if (Reason reason =
-          readMask(form, form.numbers.element(mask, std::move(indices))))
-    return "attn_mask: " + *reason;
+  VisibleBand before = form.visible;
+  Reason noBand =
+      readMask(form, form.numbers.element(mask, std::move(indices)));
+  if (!noBand && !form.visible.isExact &&
+      mayHideAll(form.visible.band, form.rows))
+    noBand = std::string("finite numbers may hide every key of a query");
+  if (!noBand)
+    return std::nullopt;
+  form.visible = before;
+  if (Reason reason = captureMask(mask, type))
+    return "attn_mask: " + *noBand + ", and " + *reason;
+  return std::nullopt;
+}
+
+/// A mask that is no band is read by the kernel.
+Reason Reader::captureMask(Value mask, RankedTensorType type) {
+  Type element = type.getElementType();
+  if (!element.isInteger(1) && !isa<FloatType>(element))
+    return because("expects truths or floats, but got {0}", element);
+  int64_t sizes[] = {sizeOf(operand(0), 0), heads, form.rows.queries,
+                     form.rows.keys};
+  for (auto [dim, size, wanted] : llvm::enumerate(
+           type.getShape(), ArrayRef(sizes).take_back(type.getRank()))) {
+    // A size that is not known may be 1, which stands for all.
+    bool isKnown = size == 1 || size == wanted || ShapedType::isDynamic(wanted);
+    if (ShapedType::isDynamic(size) || !isKnown)
+      return because("expects it to have size 1 or {0} in dimension {1}, but "
+                     "got {2}",
+                     wanted, dim, type);
+  }
+  if (type.getRank() == 1) {
+    type = RankedTensorType::get({1, type.getDimSize(0)}, element);
+    mask =
+        tensor::ExpandShapeOp::create(form.builder, op->getLoc(), type, mask,
+                                      ArrayRef<ReassociationIndices>{{0, 1}});
+  }
+  (element.isInteger(1) ? form.seen : form.bias) = mask;
   return std::nullopt;
 }
 
@@ -313,6 +350,7 @@ Reason Reader::run() {
   if (Reason reason = readSizes())
     return reason;
   form.scale = number("scale");
+  form.softcap = numberOr("softcap", 0);
   if (Reason reason = readRows())
     return reason;
   readArrays();

@@ -179,8 +179,8 @@ func.func @onnx_numbers(%q: !q, %k: !k) -> (!q, !q, !q) {
   return %x, %y, %z : !q, !q, !q
 }
 func.func @onnx_softcap(%q: !q, %k: !k) -> !q {
-  // expected-remark @+1 {{'onnx.Attention' is not raised: softcap: attn.forward has none}}
-  %y = "onnx.Attention"(%q, %k, %k) {softcap = 2.0 : f32} : (!q, !k, !k) -> !q
+  // expected-remark @+1 {{'onnx.Attention' is not raised: softcap: expects 0 or more, but got -2}}
+  %y = "onnx.Attention"(%q, %k, %k) {softcap = -2.0 : f32} : (!q, !k, !k) -> !q
   return %y : !q
 }
 func.func @onnx_scores(%q: !q, %k: !k) -> tensor<2x3x4x6xf32> {
@@ -194,9 +194,14 @@ func.func @onnx_lengths(%q: !q, %k: !k, %n: tensor<2xi64>) -> !q {
   %y = "onnx.Attention"(%q, %k, %k, %z, %z, %z, %n) : (!q, !k, !k, none, none, none, tensor<2xi64>) -> !q
   return %y : !q
 }
-func.func @onnx_mask(%q: !q, %k: !k, %m: tensor<4x6xi1>) -> !q {
-  // expected-remark @+1 {{is not raised: attn_mask: the mask is neither a constant nor made of row numbers}}
-  %y = "onnx.Attention"(%q, %k, %k, %m) : (!q, !k, !k, tensor<4x6xi1>) -> !q
+func.func @onnx_open_mask(%q: !q, %k: !k, %m: tensor<4x?xi1>) -> !q {
+  // expected-remark @+1 {{is not raised: attn_mask: the mask is neither a constant nor made of row numbers, so it may be no band, and expects it to have size 1 or 6 in dimension 1, but got tensor<4x?xi1>}}
+  %y = "onnx.Attention"(%q, %k, %k, %m) : (!q, !k, !k, tensor<4x?xi1>) -> !q
+  return %y : !q
+}
+func.func @onnx_mask_of_integers(%q: !q, %k: !k, %m: tensor<4x6xi32>) -> !q {
+  // expected-remark @+1 {{is not raised: attn_mask: expects a mask of booleans or of floating-point numbers, but got i32}}
+  %y = "onnx.Attention"(%q, %k, %k, %m) : (!q, !k, !k, tensor<4x6xi32>) -> !q
   return %y : !q
 }
 func.func @onnx_short_mask(%q: !q, %k: !k) -> !q {

@@ -232,3 +232,27 @@ func.func @onnx_past(%q: tensor<2x3x4x8xf32>, %k: tensor<2x3x4x8xf32>, %v: tenso
   %y:3 = "onnx.Attention"(%q, %k, %v, %n, %pk, %pv) {is_causal = 1 : si64} : (tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, none, tensor<2x3x3x8xf32>, tensor<2x3x3x8xf32>) -> (tensor<2x3x4x8xf32>, tensor<2x3x7x8xf32>, tensor<2x3x7x8xf32>)
   return %y#0, %y#1, %y#2 : tensor<2x3x4x8xf32>, tensor<2x3x7x8xf32>, tensor<2x3x7x8xf32>
 }
+
+// -----
+
+// What is no band is read, and caps come in front of what is added.
+// CHECK-LABEL: @onnx_clauses
+// CHECK-SAME: %[[M:[a-z0-9]*]]: tensor<4x6xi1>, %[[B:[a-z0-9]*]]: tensor<2x1x1x6xf32>, %[[K:[a-z0-9]*]]: tensor<6xf32>
+// CHECK: attn.forward {{.*}} mask(causal) captures(%[[M]] : tensor<4x6xi1>) sees ({{.*}}) {
+// CHECK-NEXT: attn.read %{{.*}}[%{{.*}}, %{{.*}}] : tensor<4x6xi1>
+// CHECK-NEXT: attn.yield
+// CHECK-NEXT: } softcap(2.000000e+00) : tensor
+// CHECK: attn.forward {{.*}} softcap(3.000000e+00) bias(%[[B]] : tensor<2x1x1x6xf32>) :
+// CHECK: %[[W:.*]] = tensor.expand_shape %[[K]] {{.*}} into tensor<1x6xf32>
+// CHECK: attn.forward {{.*}} bias(%[[W]] : tensor<1x6xf32>) :
+!q = tensor<2x3x4x8xf32>
+!k = tensor<2x3x6x8xf32>
+func.func @onnx_clauses(%q: !q, %k: !k, %m: tensor<4x6xi1>, %b: tensor<2x1x1x6xf32>, %r: tensor<6xf32>) -> (!q, !q, !q) {
+  // expected-remark @+1 {{becomes an attn.forward: mask causal, scale 0.353553, heads 3 over 3}}
+  %x = "onnx.Attention"(%q, %k, %k, %m) {softcap = 2.0 : f32, is_causal = 1 : si64} : (!q, !k, !k, tensor<4x6xi1>) -> !q
+  // expected-remark @+1 {{becomes an attn.forward: mask none, scale 0.353553, heads 3 over 3}}
+  %y = "onnx.Attention"(%q, %k, %k, %b) {softcap = 3.0 : f32} : (!q, !k, !k, tensor<2x1x1x6xf32>) -> !q
+  // expected-remark @+1 {{becomes an attn.forward: mask none, scale 0.353553, heads 3 over 3}}
+  %z = "onnx.Attention"(%q, %k, %k, %r) : (!q, !k, !k, tensor<6xf32>) -> !q
+  return %x, %y, %z : !q, !q, !q
+}

@@ -1,7 +1,7 @@
 """ONNX's own cases of Attention, and what the importer does with others.
 
 Every case passes on the interpreter, or is refused with the name of what is
-missing; none is left out.
+missing, or names the clause that no kernel takes; none is left out.
 """
 
 import collections
@@ -19,9 +19,11 @@ import attn.onnx
 from running import attention, band, run
 
 #: What attn.forward cannot express, by the beginnings of the reasons.
-MISSING = ("attn_mask:", "softcap:", "qk_matmul_output:", "nonpad_kv_seqlen:")
-#: How many of the cases it can express.
+MISSING = ("attn_mask:", "qk_matmul_output:", "nonpad_kv_seqlen:")
+#: How many of the cases it computes at least: those without clauses.
 EXPRESSED = 29
+#: What is said of a clause that no kernel of the tree takes.
+NO_KERNEL = "for which there is none yet"
 #: Error that may be left in types that ONNX rounds to in between: two units
 #: in the last place.
 LIMITS = {"float16": 2 * 2.0 ** -10, "bfloat16": 2 * 2.0 ** -7}
@@ -52,7 +54,13 @@ def test_case(case, tmp_path):
     inputs, outputs = case.data_sets[0]
     names = [value.name for value in case.model.graph.input]
     arrays = [inputs[names.index(name)] for name in node.inputs]
-    results = run(text, node.name, arrays, tmp_path)
+    try:
+        results = run(text, node.name, arrays, tmp_path)
+    except AssertionError as error:
+        if NO_KERNEL not in str(error):
+            raise
+        outcomes[case.name] = "expressed, but no kernel takes the clause"
+        return
     assert len(results) == len(outputs)
     for result, expected in zip(results, outputs):
         limit = LIMITS.get(str(expected.dtype))
@@ -72,7 +80,7 @@ def test_counts(capsys):
         for outcome, count in counts.most_common():
             print(f"{count:4} {outcome}")
     assert len(CASES) >= 93
-    assert counts["passes"] == EXPRESSED
+    assert counts["passes"] >= EXPRESSED
 
 
 #===-- Models of our own -------------------------------------------------===#
@@ -120,6 +128,13 @@ def test_added_constant_mask():
     assert "mask(causal)" in node.raised()
 
 
+def test_what_is_no_band_is_a_clause():
+    mask = numpy_helper.from_array(np.ones((5, 5), np.float32), "mask")
+    [node] = attn.onnx.load(model(QKV, [mask], softcap=2.0))
+    assert re.search(r"softcap\(2.0+e\+00\) bias\(%\w+ : tensor<5x5xf32>\)",
+                     node.raised())
+
+
 def test_one_array_for_all():
     node = helper.make_node("Attention", ["q", "q", "q"], ["y"], is_causal=1)
     graph = helper.make_graph(
@@ -141,10 +156,7 @@ def test_it_compiles():
 
 @pytest.mark.parametrize("made, message", [
     (lambda: model(QKV, opset=22), "opset 23 to 25, but got 22"),
-    (lambda: model(QKV, softcap=2.0), "softcap: attn.forward has none"),
-    (lambda: model(QKV, [numpy_helper.from_array(
-        np.ones((5, 5), np.float32), "mask")]),
-     "attn_mask: the mask adds the same number to all scores"),
+    (lambda: model(QKV, softcap=-2.0), "softcap: expects 0 or more"),
     (lambda: model([(name, [1, 3, 5, 8]) for name in "qk"]
                    + [("v", [1, 4, 5, 8])]),
      "k and v of one head count, but got 3 and 4"),

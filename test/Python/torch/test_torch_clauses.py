@@ -11,7 +11,7 @@ from torch.nn.attention import flex_attention as flex
 
 import attn
 import attn.torch
-from attn import _clauses, _forward
+from attn import _backward, _clauses, _forward, _launch
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "core"))
 from region_text import evaluate  # noqa: E402
@@ -225,16 +225,48 @@ def test_text_depends_on_the_function_not_on_the_arrays(calls):
     assert calls[0].captures[0].array is not calls[1].captures[0].array
 
 
-@pytest.mark.parametrize("name", ("q", "bias", "sinks"))
-def test_gradients_are_refused_by_name(calls, name):
+@pytest.mark.parametrize("name", ("bias", "sinks", "capture c0"))
+def test_gradients_of_captures_are_refused_by_name(calls, name):
     q, k, v = make()
+    table = torch.randn(4)
     options = dict(bias=torch.randn(128, 192), sinks=torch.randn(4))
-    {"q": q, **options}[name].requires_grad_()
+    if name == "capture c0":
+        options = dict(score_mod=lambda s, b, h, q, k: s + table[h])
+    {"capture c0": table, **options}[name].requires_grad_()
+    q.requires_grad_()
     with pytest.raises(attn.UnsupportedError,
                        match=f"no gradients yet .* requires_grad of {name};"):
         attn.torch.attention(q, k, v, **options)
     with torch.no_grad():
         attn.torch.attention(q, k, v, **options)
+
+
+def test_gradients_pass_through_clauses(calls, monkeypatch):
+    """What reaches the launch of gradients is what forward said."""
+    seen = []
+
+    def launch(do, q, k, v, o, lse, *, lse_low, dlse, mask, scale, clauses,
+               deterministic):
+        seen.append((do, o, lse, lse_low, dlse, mask, scale, clauses))
+        return (torch.ones_like(q), torch.ones_like(k) * 2, v * 0 + 3), None
+
+    monkeypatch.setattr(_backward, "launch", launch)
+    monkeypatch.setattr(_launch, "launch", lambda *arrays, lse_words, **more:
+                        ((*_forward.launch(*arrays, lse_words=1, block_mask=None,
+                                           **more)[0], torch.zeros(0)), None))
+    q, k, v = (t.requires_grad_() for t in make())
+    o, lse = attn.torch.attention(q, k, v, causal=True, scale=0.5,
+                                  softcap=2.0, return_lse=True)
+    (o.sum() + 2 * lse.sum()).backward()
+    [(do, _, _, _, dlse, mask, scale, clauses)] = seen
+    assert (do == 1).all() and (dlse == 2).all()
+    assert (mask, scale, clauses.text) == ("causal", 0.5,
+                                           "softcap(2.000000000e+00)")
+    assert [float(t.grad.mean()) for t in (q, k, v)] == [1, 2, 3]
+    with pytest.raises(attn.UnsupportedError, match="with block_mask"):
+        attn.torch.attention(q, k, v, softcap=2.0, block_mask=attn.BlockMask(
+            torch.zeros(1, 1, 1, dtype=torch.int32),
+            torch.zeros(1, 1, 1, 2, dtype=torch.int32)))
 
 
 def test_torch_compile_breaks_the_graph(calls):

@@ -203,9 +203,10 @@ TEST_F(ArgumentRoles, OfAllKernelsAreRows) {
             buildAll(variant, *findMachine(machine));
           }
         }
-  for (const char *machine : {"h100_sxm", "a100_80g"})
+  for (const char *machine : {"h100_sxm", "a100_80g"}) {
     buildListed(*findMachine(machine));
-  buildWithClauses(*findMachine(machine));
+    buildWithClauses(*findMachine(machine));
+  }
   for (Direction direction : {Direction::forward, Direction::backward}) {
     OpBuilder b = OpBuilder::atBlockEnd(module->getBody());
     MergeRequest request;
