@@ -70,11 +70,20 @@ static std::optional<ScalarCode> codeOf(StringRef name) {
       .Case("math.rsqrt", C::rsqrt)
       .Case("math.absf", C::absf)
       .Case("math.fma", C::fma)
+      .Case("math.tanh", C::tanh)
+      .Case("math.floor", C::floor)
+      .Case("math.roundeven", C::roundeven)
+      .Case("math.trunc", C::trunc)
+      .Case("math.copysign", C::copysign)
+      .Case("arith.extf", C::extf)
+      .Case("arith.truncf", C::truncf)
       .Default(std::nullopt);
 }
 
 /// Bits of a scalar type we can hold, or 0.
 static unsigned widthOf(Type type) {
+  if (type.isBF16() || type.isF16())
+    return 16;
   if (type.isIndex() || type.isInteger(64))
     return 64;
   if (type.isInteger(32) || type.isF32())
@@ -106,10 +115,14 @@ std::optional<ScalarOp> attn::decodeScalar(Operation *op) {
   scalar.resultWidth = widthOf(result);
   if (scalar.resultWidth == 0)
     return std::nullopt;
-  scalar.realResult = result.isF32();
+  scalar.realResult = isa<FloatType>(result);
+  scalar.isBf16 = result.isBF16();
+  bool isConversion = *code == ScalarCode::extf || *code == ScalarCode::truncf;
+  if (scalar.resultWidth == 16 && !isConversion)
+    return std::nullopt;
   if (op->getNumOperands() != 0) {
     scalar.operandWidth = widthOf(op->getOperand(0).getType());
-    scalar.realOperand = op->getOperand(0).getType().isF32();
+    scalar.realOperand = isa<FloatType>(op->getOperand(0).getType());
   }
   if (auto compare = dyn_cast<arith::CmpIOp>(op))
     scalar.predicate = unsigned(compare.getPredicate());
@@ -316,6 +329,15 @@ static bool evaluateConversion(const ScalarOp &op, ArrayRef<Lanes> in,
       out.integers[i] = wrap(int64_t(value), op.resultWidth);
     });
     return true;
+  case ScalarCode::extf:
+    each(count, [&](int64_t i) { out.reals[i] = in[0].reals[i]; });
+    return true;
+  case ScalarCode::truncf:
+    each(count, [&](int64_t i) {
+      out.reals[i] = op.isBf16 ? roundToBf16(in[0].reals[i])
+                               : roundToF16(in[0].reals[i]);
+    });
+    return true;
   case ScalarCode::bitcast:
     each(count, [&](int64_t i) {
       if (op.realResult)
@@ -377,6 +399,16 @@ static bool evaluateReal(ScalarCode code, ArrayRef<Lanes> in, float *r,
     return loop([=](int64_t i) { return std::fabs(a[i]); });
   case ScalarCode::fma:
     return loop([=](int64_t i) { return std::fma(a[i], b[i], c[i]); });
+  case ScalarCode::tanh:
+    return loop([=](int64_t i) { return std::tanh(a[i]); });
+  case ScalarCode::floor:
+    return loop([=](int64_t i) { return std::floor(a[i]); });
+  case ScalarCode::roundeven:
+    return loop([=](int64_t i) { return std::nearbyint(a[i]); });
+  case ScalarCode::trunc:
+    return loop([=](int64_t i) { return std::trunc(a[i]); });
+  case ScalarCode::copysign:
+    return loop([=](int64_t i) { return std::copysign(a[i], b[i]); });
   default:
     return false;
   }

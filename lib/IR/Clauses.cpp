@@ -1,6 +1,7 @@
 //===- Clauses.cpp - What clauses add to an op of attention ---------------===//
 
 #include "attn/IR/Attn.h"
+#include "attn/IR/ScalarOps.h"
 
 #include <numeric>
 
@@ -168,14 +169,8 @@ void attn::nameArguments(Region &region, OpAsmSetValueNameFn name) {
 }
 
 //===----------------------------------------------------------------------===//
-// What nobody takes yet
+// What kernels do not take
 //===----------------------------------------------------------------------===//
-
-static std::string clauseBehindBlocks(AttentionOpInterface op) {
-  if (!op.clauseOperands(ClauseGroup::sinks).empty())
-    return "sinks";
-  return op.captures().empty() ? "" : "captures";
-}
 
 std::string attn::firstClause(Operation *op) {
   auto attention = cast<AttentionOpInterface>(op);
@@ -187,21 +182,44 @@ std::string attn::firstClause(Operation *op) {
   }
   if (attention.blockSize())
     return "blocks";
-  return clauseBehindBlocks(attention);
+  if (!attention.clauseOperands(ClauseGroup::sinks).empty())
+    return "sinks";
+  return attention.captures().empty() ? "" : "captures";
+}
+
+/// An op of a region, or an array that it reads, for which kernels have no
+/// code.
+static LogicalResult refuseRegion(Operation *op, Region &region) {
+  if (Operation *without = withoutCode(region))
+    return without->emitError("expects ops that kernels have code for, but "
+                              "got '")
+           << without->getName() << "'";
+  for (auto [number, capture] : llvm::enumerate(capturesIn(region))) {
+    auto type = cast<ShapedType>(capture.getType());
+    if (!capture.use_empty() && type.getRank() > kMostCapturedDims)
+      return op->emitOpError("expects captures of up to ")
+             << kMostCapturedDims << " dimensions in kernels, but got capture "
+             << number << " of " << type.getRank();
+  }
+  return success();
 }
 
 LogicalResult attn::refuseClauses(Operation *op) {
   auto attention = cast<AttentionOpInterface>(op);
+  if (attention.direction() == Direction::forward) {
+    for (Region &region : op->getRegions())
+      if (failed(refuseRegion(op, region)))
+        return failure();
+    return success();
+  }
   std::string clause = firstClause(op);
-  if (clause == "blocks" && attention.direction() == Direction::forward)
-    clause = clauseBehindBlocks(attention);
   if (clause.empty())
     return success();
   InFlightDiagnostic error =
       op->emitOpError("expects clauses that a kernel takes, but got ")
       << clause << "(..), for which there is none yet";
-  error.attachNote() << "kernels take mask(..), scale(..), precision(..), and "
-                        "forward blocks(..)";
+  error.attachNote() << "kernels of gradients take mask(..), scale(..) and "
+                        "precision(..)";
   return error;
 }
 

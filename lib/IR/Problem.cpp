@@ -148,6 +148,8 @@ attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
   problem.precision = op.precisionOrDefault();
   problem.mask = op.maskOrNone();
   problem.pattern = patternOf(op);
+  problem.clauses = {op.sees() != nullptr, op.score() != nullptr,
+                     !op.clauseOperands(ClauseGroup::sinks).empty()};
   problem.direction = op.direction();
   problem.deterministic = op.isDeterministic();
   auto sizeOr = [&](Extent extent, int64_t assumedSize) {

@@ -7,7 +7,6 @@
 #include "attn/IR/Attn.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Index/IR/IndexOps.h"
 #include "llvm/ADT/DenseMap.h"
 
 #include <array>
@@ -266,13 +265,6 @@ static std::optional<Wide> constantOf(Operation &op) {
   return std::nullopt;
 }
 
-static arith::CmpIPredicate predicateOf(Operation &op) {
-  if (auto compare = dyn_cast<arith::CmpIOp>(op))
-    return compare.getPredicate();
-  return *arith::symbolizeCmpIPredicate(
-      index::stringifyIndexCmpPredicate(cast<index::CmpOp>(op).getPred()));
-}
-
 /// The same op on numbers that are not below zero, where both are one.
 static ScalarKind withSignOf(ScalarKind op) {
   switch (op) {
@@ -308,7 +300,7 @@ static Wide resultOfPoints(Operation &op, ScalarKind operation, Wide left,
   int64_t a = int64_t(left), b = int64_t(right);
   if (operation == ScalarKind::cmpi)
     return arith::applyCmpPredicate(
-               predicateOf(op),
+               integerPredicateOf(op),
                llvm::APInt(64, uint64_t(a)).trunc(operandWidth),
                llvm::APInt(64, uint64_t(b)).trunc(operandWidth))
                ? -1
@@ -350,7 +342,7 @@ Known Classifier::resultOf(Operation &op) {
     return point(resultOfPoints(op, operation, a.range.least, b.range.least));
   bool isNegative = a.range.least < 0 || b.range.least < 0;
   if (operation == ScalarKind::cmpi) {
-    arith::CmpIPredicate predicate = predicateOf(op);
+    arith::CmpIPredicate predicate = integerPredicateOf(op);
     if (isUnsigned(predicate) && isNegative)
       return anything(type);
     return compared(predicate, a, b);

@@ -2,6 +2,7 @@
 
 #include "attn/IR/ScalarOps.h"
 
+#include "mlir/Dialect/Index/IR/IndexOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
@@ -25,6 +26,13 @@ std::string attn::scalarOpNames() {
 #define ATTN_SCALAR(operation, name) names += names.empty() ? name : ", " name;
 #include "attn/IR/ScalarOps.def"
   return names;
+}
+
+arith::CmpIPredicate attn::integerPredicateOf(Operation &op) {
+  if (auto compare = dyn_cast<arith::CmpIOp>(op))
+    return compare.getPredicate();
+  return *arith::symbolizeCmpIPredicate(
+      index::stringifyIndexCmpPredicate(cast<index::CmpOp>(op).getPred()));
 }
 
 bool attn::isScalar(Type type) {
@@ -74,6 +82,34 @@ bool attn::hasDerivative(ScalarKind op) {
   default:
     return false;
   }
+}
+
+bool attn::hasCode(ScalarKind op) {
+  switch (op) {
+  case ScalarKind::remf:
+  case ScalarKind::expm1:
+  case ScalarKind::log1p:
+  case ScalarKind::cbrt:
+  case ScalarKind::powf:
+  case ScalarKind::sinh:
+  case ScalarKind::cosh:
+  case ScalarKind::sin:
+  case ScalarKind::cos:
+  case ScalarKind::tan:
+  case ScalarKind::atan:
+  case ScalarKind::erf:
+  case ScalarKind::round:
+    return false;
+  default:
+    return true;
+  }
+}
+
+Operation *attn::withoutCode(Region &region) {
+  for (Operation &op : region.front())
+    if (!hasCode(*scalarKindOf(&op)))
+      return &op;
+  return nullptr;
 }
 
 Operation *attn::withoutDerivative(Region &region, ArrayRef<Value> sources) {

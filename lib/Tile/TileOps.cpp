@@ -31,6 +31,30 @@ LogicalResult LoadNumberOp::verify() {
   return success();
 }
 
+Type ReadOp::resultOf(Type element) {
+  MLIRContext *context = element.getContext();
+  if (isa<FloatType>(element))
+    return Float32Type::get(context);
+  return IntegerType::get(context, element.isInteger(64) ? 64 : 32);
+}
+
+LogicalResult ReadOp::verify() {
+  Type element = getBase().getType().getElementType();
+  unsigned bits = element.getIntOrFloatBitWidth();
+  bool isRead = isa<FloatType>(element) ? bits >= 16
+                                        : bits == 1 || bits == 8 ||
+                                              bits == 16 || bits == 32 ||
+                                              bits == 64;
+  if (!isRead)
+    return emitOpError("expects elements of i1, i8, i16, i32, i64, bf16, f16 "
+                       "or f32, but got ")
+           << element;
+  if (getResult().getType() != resultOf(element))
+    return emitOpError("expects a result of ")
+           << resultOf(element) << ", but got " << getResult().getType();
+  return success();
+}
+
 LogicalResult AllocOp::verify() {
   if (getName().empty())
     return emitOpError("expects a name for the buffer");

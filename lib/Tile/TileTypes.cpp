@@ -60,7 +60,8 @@ void PtrType::print(AsmPrinter &printer) const {
 }
 
 LogicalResult PtrType::verify(EmitError emitError, Type elementType) {
-  if (elementType.isInteger(32))
+  // What is read element by element may be any integer.
+  if (elementType.isSignlessInteger())
     return success();
   return verifyElement(emitError, elementType);
 }

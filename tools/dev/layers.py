@@ -22,7 +22,7 @@ LAYERS = {
     "Report": ({"Schedule"}, {"llvm"}),
     "IR": ({"Schedule"}, MLIR),
     "Tile": ({"Machine"}, MLIR),
-    "Kernels": ({"Tile", "Schedule"}, MLIR),
+    "Kernels": ({"Tile", "Schedule", "IR"}, MLIR),
     "Host": ({"Tile"}, MLIR),
     "Interpreter": ({"Host", "IR"}, MLIR),
     "Conversion": ({"IR", "Tile", "Kernels", "Interpreter"}, MLIR),

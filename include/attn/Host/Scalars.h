@@ -1,7 +1,7 @@
 //===- Scalars.h - Scalar ops, one lane or many -----------------*- C++ -*-===//
 //
-// `arith` and `math` ops on i1, i32, i64, index and f32, evaluated over a
-// number of lanes at once.  A warp's scalar is the case of one lane; the body
+// `arith` and `math` ops on i1, i32, i64, index and f32, and on bf16 and f16
+// what converts them, evaluated over a number of lanes at once.  A warp's scalar is the case of one lane; the body
 // of a `tile.map` runs over a row of elements.  So each op is written once.
 //
 // Integers are int64_t, sign-extended from their width (i1 is 0 or 1).
@@ -68,6 +68,13 @@ enum class ScalarCode {
   rsqrt,
   absf,
   fma,
+  tanh,
+  floor,
+  roundeven,
+  trunc,
+  copysign,
+  extf,
+  truncf,
 };
 
 /// A decoded op.
@@ -78,6 +85,8 @@ struct ScalarOp {
   bool realOperand = false, realResult = false;
   /// Of a comparison.
   unsigned predicate = 0;
+  /// Of a conversion to 16 bits.
+  bool isBf16 = false;
   /// Of a constant.
   int64_t integer = 0;
   float real = 0;

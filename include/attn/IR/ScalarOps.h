@@ -18,6 +18,7 @@
 #ifndef ATTN_IR_SCALAROPS_H
 #define ATTN_IR_SCALAROPS_H
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Operation.h"
 #include <optional>
 
@@ -31,6 +32,8 @@ enum class ScalarKind {
 
 /// What an op of a region does, if it may stand there.
 std::optional<ScalarKind> scalarKindOf(mlir::Operation *op);
+/// How a comparison of integers compares.
+mlir::arith::CmpIPredicate integerPredicateOf(mlir::Operation &op);
 /// The names of all ops that may.
 std::string scalarOpNames();
 
@@ -39,6 +42,11 @@ bool isScalar(mlir::Type type);
 
 /// Whether gradients pass through an op.
 bool hasDerivative(ScalarKind op);
+
+/// Whether kernels have code for an op, and the first op of a region for which
+/// they have none, if there is one.
+bool hasCode(ScalarKind op);
+mlir::Operation *withoutCode(mlir::Region &region);
 
 /// The first op of a region that a gradient meets and cannot pass, if there is
 /// one.  Gradients are of these values: the score, or captured arrays.

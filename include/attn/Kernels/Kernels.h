@@ -39,6 +39,8 @@ struct KernelRequest {
   Tiles tiles;        ///< of the schedule, `check`ed by its plan
   Launches launches;  ///< what these tiles mean
   int64_t launch = 0; ///< which of them the kernel is for
+  /// The regions of the problem's clauses, which live elsewhere; null if absent.
+  mlir::Region *sees = nullptr, *score = nullptr;
   int64_t minBlocksPerSm = 1; ///< from the plan's footprint
   double scale = 1;      ///< of the scores; only its sign matters to the code
   int64_t sms = 1;       ///< multiprocessors, that work on tiles at once

@@ -99,6 +99,20 @@ std::optional<std::string> check(const Mask &mask);
 /// moves at once.
 inline constexpr int64_t kMaxAlignment = 16;
 
+/// What clauses make of scores (Clauses.h): kernels have it or not.
+struct ScoreClauses {
+  bool sees = false;  ///< a region tells which keys a query sees
+  bool score = false; ///< a region tells what becomes of a score
+  bool sinks = false; ///< a head has a score without a value
+
+  bool any() const { return sees || score || sinks; }
+  bool operator==(const ScoreClauses &other) const {
+    return sees == other.sees && score == other.score && sinks == other.sinks;
+  }
+};
+/// `sees, score, sinks`, those that are there.
+std::string str(const ScoreClauses &clauses);
+
 struct Problem {
   DataType dtype = DataType::bf16;
   /// Of f32; other types are multiplied as they are.
@@ -109,6 +123,7 @@ struct Problem {
   Mask mask;
   /// Visible are only pairs that both show.
   std::optional<Pattern> pattern;
+  ScoreClauses clauses;
   /// Forward: the log-sum-exp of every row is a result too.
   bool lse = true;
   /// Forward: and so is its low word, what it lacks as an f32, of which both

@@ -120,6 +120,9 @@ Launches launchesOf(std::string_view schedule, const Tiles &tiles);
 /// such a kernel are priced, but nothing runs them.
 bool walksLists(std::string_view kernel);
 
+/// Whether a kernel takes what clauses make of scores (ScoreClauses).
+bool takesClauses(std::string_view kernel);
+
 /// The most flags of tiles that one launch has.
 inline constexpr int64_t kMostFlags = 8000;
 /// Flags of a fused flash_backward: one per key head, shared by neighbours if

@@ -15,6 +15,8 @@
 ///                                       number itself
 ///   <name>_offset                       elements from there to element 0
 ///   <name>_stride_<batch|head|row>      elements
+///   <name>_stride_<number>              the same of what may have any shape,
+///   <name>_size_<number>                and its sizes, by dimension
 ///   <name>_map                          a tensor map
 ///
 /// A row whose arrays are as many as there are parts has their number behind
@@ -44,6 +46,7 @@ namespace attn {
 enum class Role {
 #define ATTN_ARRAY(role, ...) role,
 #define ATTN_ARRAYS(role, ...) role,
+#define ATTN_CAPTURES(role, ...) role,
 #define ATTN_MEMORY(role, ...) role,
 #define ATTN_NUMBER(role, ...) role,
 #include "attn/Schedule/Roles.def"
@@ -72,11 +75,13 @@ enum class Flow { none, in, out, scratch };
 /// The type of the elements, or of a number: that of Q, K and V, or of O; of
 /// scores that wait, which are of the input's type or parts of it; any type
 /// that O may have; or always the same.
-enum class Element { input, result, scores, any, i32, f16, f32 };
+/// Of what regions read it is any that they read.
+enum class Element { input, result, scores, any, read, i32, f16, f32 };
 
 /// Whose memory it is.
 enum class Memory {
   array,     ///< the caller's, or the launches', in the shape of the row
+  captured,  ///< the caller's, in any shape of up to kMostCapturedDims
   zeros,     ///< words that are 0 between launches
   block,     ///< so many elements for every block of a grid
   strip,     ///< so many for every strip of queries, which launches share
@@ -85,6 +90,9 @@ enum class Memory {
   exponents, ///< of the blocks of these
   none       ///< it is a number
 };
+
+/// Dimensions of what regions read in kernels.
+inline constexpr int kMostCapturedDims = 4;
 
 /// A row of the table.
 struct RoleFacts {
@@ -110,12 +118,34 @@ Role memoryOf(Role input, Memory memory);
 /// All roles, in the order of the table.
 const std::vector<Role> &allRoles();
 
-enum class Facet { itself, offset, strideBatch, strideHead, strideRow, map };
-inline constexpr Facet kFacets[] = {Facet::itself,      Facet::offset,
-                                    Facet::strideBatch, Facet::strideHead,
-                                    Facet::strideRow,   Facet::map};
+enum class Facet {
+  itself,
+  offset,
+  strideBatch,
+  strideHead,
+  strideRow,
+  map,
+  stride0,
+  stride1,
+  stride2,
+  stride3,
+  size0,
+  size1,
+  size2,
+  size3
+};
+inline constexpr Facet kFacets[] = {
+    Facet::itself,    Facet::offset, Facet::strideBatch, Facet::strideHead,
+    Facet::strideRow, Facet::map,    Facet::stride0,     Facet::stride1,
+    Facet::stride2,   Facet::stride3, Facet::size0,      Facet::size1,
+    Facet::size2,     Facet::size3};
 inline constexpr Facet kStrides[] = {Facet::strideBatch, Facet::strideHead,
                                      Facet::strideRow};
+/// Of what has any shape, by dimension.
+inline constexpr Facet kCapturedStrides[kMostCapturedDims] = {
+    Facet::stride0, Facet::stride1, Facet::stride2, Facet::stride3};
+inline constexpr Facet kCapturedSizes[kMostCapturedDims] = {
+    Facet::size0, Facet::size1, Facet::size2, Facet::size3};
 /// Whether there are arguments of that facet.
 bool hasFacet(Role role, Facet facet);
 

@@ -341,14 +341,13 @@ def Tile_CopyOutOp : Tile_Op<"copy_out", [MemoryEffects<[MemRead, MemWrite]>,
   }];
   let arguments = (ins Tile_Smem:$buffer, I32:$source_row, Tile_View:$view,
                        I32:$row, I32Attr:$count);
-  let assemblyFormat = [{
-    $buffer `[` $source_row `]` `to` $view `[` $row `]` `count` $count attr-dict
-    `:` type($buffer) `to` type($view)
-  }];
+  let assemblyFormat = "$buffer `[` $source_row `]` `to` $view `[` $row `]` "
+      "`count` $count attr-dict `:` type($buffer) `to` type($view)";
   let hasVerifier = 1;
 }
 
 include "attn/Tile/TileStatisticsOps.td"
+include "attn/Tile/TileReadOps.td"
 
 //===----------------------------------------------------------------------===//
 // Arithmetic on fragments and rows

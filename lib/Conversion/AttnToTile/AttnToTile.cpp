@@ -55,6 +55,10 @@ public:
     addLists(op, ClauseGroup::partial,
              {Role::partialCounts, Role::partialBlocks});
     addLists(op, ClauseGroup::full, {Role::fullCounts, Role::fullBlocks});
+    for (auto [number, capture] : llvm::enumerate(op.captures()))
+      values.setCapture(b, int(number), capture);
+    for (Value sinks : op.clauseOperands(ClauseGroup::sinks))
+      values.setArray(b, Role::sinks, sinks);
     Value q = lookup(Role::q), k = lookup(Role::k);
     batch = size(q, 0);
     heads = size(q, 1);

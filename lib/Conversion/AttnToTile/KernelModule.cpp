@@ -58,6 +58,22 @@ void ArgumentValues::setArray(ImplicitLocOpBuilder &b,
     set(array.at(facet), wide(stride));
 }
 
+void ArgumentValues::setCapture(ImplicitLocOpBuilder &b, int number,
+                                Value memref) {
+  auto wide = [&](Value index) {
+    return b.createOrFold<arith::IndexCastOp>(b.getI64Type(), index);
+  };
+  ArgumentRole capture(Role::capture, Facet::itself, number);
+  auto metadata = memref::ExtractStridedMetadataOp::create(b, memref);
+  set(capture, memref);
+  set(capture.at(Facet::offset), wide(metadata.getOffset()));
+  for (auto [facet, stride] :
+       llvm::zip(kCapturedStrides, metadata.getStrides()))
+    set(capture.at(facet), wide(stride));
+  for (auto [facet, size] : llvm::zip(kCapturedSizes, metadata.getSizes()))
+    set(capture.at(facet), wide(size));
+}
+
 Value ArgumentValues::lookup(const ArgumentRole &role) const {
   auto found = values.find(role);
   return found == values.end() ? Value() : found->second;

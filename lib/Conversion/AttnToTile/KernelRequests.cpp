@@ -48,7 +48,8 @@ FailureOr<std::vector<KernelChoice>> attn::kernelsFor(AttentionOpInterface op,
                                 std::string_view(kernel));
     };
     for (const std::string &kernel : kernelNames()) {
-      if (problem.pattern && !walksLists(kernel))
+      if ((problem.pattern && !walksLists(kernel)) ||
+          (problem.clauses.any() && !takesClauses(kernel)))
         continue;
       for (const std::string &schedule : scheduleNames(problem.direction))
         if (isFor(kernel, schedule))
@@ -63,6 +64,8 @@ FailureOr<std::vector<KernelChoice>> attn::kernelsFor(AttentionOpInterface op,
   choice.request.tiles = decided->tiles;
   choice.request.launches = decided->launches;
   choice.request.scale = op.scaleOrDefault();
+  choice.request.sees = op.sees();
+  choice.request.score = op.score();
   choice.request.sms = machine.sms;
   choice.request.l2Bytes = machine.l2Bytes;
   choice.request.smemBytes = machine.smemBytesPerBlock;
@@ -79,6 +82,13 @@ FailureOr<std::vector<KernelChoice>> attn::kernelsFor(AttentionOpInterface op,
   return launches;
 }
 
+static bool sameRegion(Region *a, Region *b) {
+  if (!a || !b)
+    return a == b;
+  return OperationEquivalence::isRegionEquivalentTo(
+      a, b, OperationEquivalence::IgnoreLocations);
+}
+
 bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
   auto key = [](const KernelChoice &choice) {
     const KernelRequest &r = choice.request;
@@ -89,11 +99,13 @@ bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
     return std::tuple(choice.builder, p.dtype, p.precision, p.headDim,
                       p.headDimV, p.mask.kind, p.lse, p.direction,
                       p.deterministic, p.dlse, p.lseLow, p.keepsWeights,
+                      p.clauses.sinks,
                       r.tiles.str(), r.launch, r.minBlocksPerSm, r.sms,
                       r.l2Bytes, r.smemBytes, r.scale > 0, r.alignments, flags,
                       blocks.queries, blocks.keys);
   };
-  return key(a) == key(b);
+  return key(a) == key(b) && sameRegion(a.request.sees, b.request.sees) &&
+         sameRegion(a.request.score, b.request.score);
 }
 
 std::string attn::kernelName(const KernelChoice &choice) {
@@ -109,6 +121,11 @@ std::string attn::kernelName(const KernelChoice &choice) {
     result += "_" + mask.substr(0, mask.find('<'));
   if (p.pattern)
     result += "_blocks_" + str(p.pattern->size());
+  const std::pair<bool, const char *> clauses[] = {{p.clauses.sees, "_sees"},
+                                                   {p.clauses.score, "_score"},
+                                                   {p.clauses.sinks, "_sinks"}};
+  for (auto [isThere, suffix] : clauses)
+    result += isThere ? suffix : "";
   result += choice.request.shape().suffix;
   if (p.deterministic)
     result += "_deterministic";

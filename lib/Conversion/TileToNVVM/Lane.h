@@ -145,6 +145,8 @@ void populateMatrixStorePatterns(const mlir::TypeConverter &converter,
                                  mlir::RewritePatternSet &patterns);
 void populateKeepColumnsPatterns(const mlir::TypeConverter &converter,
                                  mlir::RewritePatternSet &patterns);
+void populateMapPatterns(const mlir::TypeConverter &converter,
+                         mlir::RewritePatternSet &patterns);
 void populateRowPatterns(const mlir::TypeConverter &converter,
                          mlir::RewritePatternSet &patterns);
 void populateRolePatterns(const mlir::TypeConverter &converter,

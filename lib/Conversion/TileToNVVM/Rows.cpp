@@ -1,8 +1,6 @@
-//===- Rows.cpp - Elementwise functions and row reductions ----------------===//
+//===- Rows.cpp - Row reductions and what rows are stored as --------------===//
 
 #include "Lane.h"
-
-#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace attn;
@@ -22,77 +20,6 @@ struct FillLowering : OpConversionPattern<FillOp> {
     rewriter.replaceOpWithMultiple(
         op, {Registers(count, adaptor.getValue().front())});
     return success();
-  }
-};
-
-/// Writes out the region once per register of the result.
-struct MapLowering : OpConversionPattern<MapOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(MapOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Lane b(op.getLoc(), rewriter);
-    auto fragment = dyn_cast<FragType>(op.getResult().getType());
-    int64_t rows = fragment ? fragment.getRows()
-                            : cast<RowType>(op.getResult().getType()).getRows();
-    int64_t pieces = fragment ? fragment.getColumns() / 8 : 1;
-    Value firstRow = b.quad();
-    Value firstColumn = b.mul(b.inQuad(), 2);
-
-    Registers registers;
-    for (int64_t m = 0; m < rows / 16; ++m)
-      for (int64_t n = 0; n < pieces; ++n)
-        for (int64_t i = 0; i < (fragment ? 4 : 2); ++i) {
-          int64_t half = fragment ? i / 2 : i;
-          SmallVector<Value> arguments = {b.add(firstRow, m * 16 + half * 8)};
-          if (fragment)
-            arguments.push_back(b.add(firstColumn, n * 8 + i % 2));
-          for (auto [input, values] :
-               llvm::zip(op.getInputs(), adaptor.getInputs()))
-            arguments.push_back(isa<FragType>(input.getType())
-                                    ? values[(m * pieces + n) * 4 + i]
-                                    : values[m * 2 + half]);
-          registers.push_back(inlineBody(b, op, arguments));
-        }
-    rewriter.replaceOpWithMultiple(op, {registers});
-    return success();
-  }
-
-private:
-  static Value inlineBody(Lane &b, MapOp op, ArrayRef<Value> arguments) {
-    Block &body = op.getBody().front();
-    IRMapping mapping;
-    mapping.map(body.getArguments(), ValueRange(arguments));
-    for (Operation &inner : body.without_terminator()) {
-      auto compare = dyn_cast<arith::CmpIOp>(inner);
-      if (compare && isa<FragType>(op.getResult().getType()))
-        mapping.map(compare.getResult(), compareIndices(b, compare, mapping));
-      else
-        b.clone(inner, mapping);
-    }
-    return mapping.lookupOrDefault(
-        cast<tile::YieldOp>(body.getTerminator()).getValue());
-  }
-
-  /// Compares with constants moved to one side: a column is (lane's column +
-  /// constant), and `column <= limit` becomes `constant <= limit - lane's
-  /// column`.  Otherwise every column of the fragment would be an invariant of
-  /// the kernel's loop and held in a register.
-  static Value compareIndices(Lane &b, arith::CmpIOp op,
-                              const IRMapping &mapping) {
-    auto [left, leftConstant] =
-        b.splitConstant(mapping.lookupOrDefault(op.getLhs()));
-    auto [right, rightConstant] =
-        b.splitConstant(mapping.lookupOrDefault(op.getRhs()));
-    bool unsignedOrder = op.getPredicate() >= arith::CmpIPredicate::ult;
-    if (unsignedOrder || (leftConstant == 0 && rightConstant == 0))
-      return arith::CmpIOp::create(b, op.getPredicate(),
-                                   mapping.lookupOrDefault(op.getLhs()),
-                                   mapping.lookupOrDefault(op.getRhs()));
-    return arith::CmpIOp::create(b, op.getPredicate(),
-                                 b.i32(leftConstant - rightConstant),
-                                 b.sub(right, left));
   }
 };
 
@@ -236,26 +163,6 @@ private:
                                           level.front(), least);
     return arith::OrIOp::create(b, exceeds, b.less(least, b.i32(0)));
   }
-};
-
-/// The machine's own approximations: accurate to 2 ulp, one instruction.
-/// Denormal results become zero, which a softmax weight may be.
-template <typename Op> struct ApproximateLowering : OpConversionPattern<Op> {
-  ApproximateLowering(const TypeConverter &converter, MLIRContext *context,
-                      StringRef intrinsic)
-      : OpConversionPattern<Op>(converter, context), intrinsic(intrinsic) {}
-
-  LogicalResult
-  matchAndRewrite(Op op, typename Op::Adaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<LLVM::CallIntrinsicOp>(
-        op, op.getType(), rewriter.getStringAttr(intrinsic),
-        ValueRange(adaptor.getOperands()));
-    return success();
-  }
-
-private:
-  StringRef intrinsic;
 };
 
 /// The address of a lane's first value; the others follow in steps of 8.
@@ -513,11 +420,6 @@ void attn::populateRowPatterns(const TypeConverter &converter,
                                RewritePatternSet &patterns) {
   MLIRContext *context = patterns.getContext();
   patterns.add<AnyAboveLowering, FillLowering, GetColumnsLowering,
-               GetRowLowering, LoadRowLowering, MapLowering, PutRowLowering,
-               RowCombineLowering, RowDotLowering, RowReduceLowering>(converter,
-                                                                      context);
-  patterns.add<ApproximateLowering<math::Exp2Op>>(converter, context,
-                                                  "llvm.nvvm.ex2.approx.ftz");
-  patterns.add<ApproximateLowering<math::Log2Op>>(converter, context,
-                                                  "llvm.nvvm.lg2.approx.ftz.f");
+               GetRowLowering, LoadRowLowering, PutRowLowering, RowCombineLowering,
+               RowDotLowering, RowReduceLowering>(converter, context);
 }

@@ -66,6 +66,7 @@ struct TileToNVVMPass : attn::impl::TileToNVVMPassBase<TileToNVVMPass> {
     populateMatrixPatterns(types, patterns);
     populateMatrixStorePatterns(types, patterns);
     populateKeepColumnsPatterns(types, patterns);
+    populateMapPatterns(types, patterns);
     populateRowPatterns(types, patterns);
     populateRolePatterns(types, patterns);
     populateBarrierPatterns(types, patterns);
@@ -78,7 +79,8 @@ struct TileToNVVMPass : attn::impl::TileToNVVMPassBase<TileToNVVMPass> {
 
     ConversionTarget target(*context);
     target.addIllegalDialect<TileDialect>();
-    target.addIllegalOp<math::Exp2Op, math::Log2Op>();
+    target.addIllegalOp<math::Exp2Op, math::Log2Op, math::RsqrtOp, math::SqrtOp,
+                        math::TanhOp>();
     target.addLegalDialect<arith::ArithDialect, gpu::GPUDialect,
                            LLVM::LLVMDialect, math::MathDialect,
                            NVVM::NVVMDialect>();

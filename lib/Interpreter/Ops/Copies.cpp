@@ -235,6 +235,41 @@ Step attn::interpreter::runLoadNumber(Warp &warp, const Instruction &in) {
   return warp.set(in, Number{number});
 }
 
+std::optional<std::string>
+attn::interpreter::readElement(Warp &warp, const Instruction &in,
+                               tile::ReadOp read, uint64_t base, int64_t index,
+                               Number &number) {
+  Type element = read.getBase().getType().getElementType();
+  unsigned bits = element.getIntOrFloatBitWidth();
+  int64_t bytes = std::max<int64_t>(bits / 8, 1);
+  uint64_t address = base + uint64_t(index * bytes);
+  std::array<uint8_t, 8> data = {};
+  if (std::optional<std::string> error =
+          readGlobal(warp, in, address, data.data(), bytes))
+    return *error + " at element " + std::to_string(index);
+  if (isa<FloatType>(element)) {
+    decode(element, data.data(), number.real);
+    return std::nullopt;
+  }
+  std::memcpy(&number.integer, data.data(), data.size());
+  if (bits == 1)
+    number.integer &= 1;
+  else if (bits < 64)
+    number.integer = number.integer << (64 - bits) >> (64 - bits);
+  return std::nullopt;
+}
+
+Step attn::interpreter::runRead(Warp &warp, const Instruction &in) {
+  Number number;
+  bool exists = in.operands.size() < 4 || warp.integer(in, 3) != 0;
+  if (exists)
+    if (std::optional<std::string> error = readElement(
+            warp, in, cast<tile::ReadOp>(in.op), uint64_t(warp.integer(in, 0)),
+            warp.integer(in, 1) + warp.integer(in, 2), number))
+      return warp.stop(in, "read", *error);
+  return warp.set(in, number);
+}
+
 Step attn::interpreter::runSplitView(Warp &warp, const Instruction &in) {
   const View &source = warp.view(in, 0), &target = warp.view(in, 1);
   if (source.rows != target.rows)

@@ -4,6 +4,7 @@
 // holds a chunk of lanes: the elements of one row of a fragment, or all rows
 // of a row (times four, if a row is partial).  What the body captures, its
 // constants, and a row operand of a fragment are the same in all lanes.
+// What lanes read they read one by one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +21,8 @@ namespace attn::interpreter {
 /// A compiled body.  Registers are numbered; arguments come first.
 struct MapBody {
   struct Op {
-    ScalarOp scalar;
+    /// Nothing: it reads memory.
+    std::optional<ScalarOp> scalar;
     mlir::Operation *op;
     llvm::SmallVector<unsigned, 3> operands;
     unsigned result;
@@ -62,12 +64,12 @@ attn::interpreter::compileMap(tile::MapOp map, Slots &slots) {
       continue;
     }
     std::optional<ScalarOp> scalar = decodeScalar(&op);
-    if (!scalar)
+    if (!scalar && !isa<tile::ReadOp>(op))
       return op.emitError("expects an op that the interpreter executes, but "
                           "got '")
              << op.getName() << "'";
     MapBody::Op &compiled = body->ops.emplace_back();
-    compiled.scalar = *scalar;
+    compiled.scalar = scalar;
     compiled.op = &op;
     for (Value operand : op.getOperands())
       compiled.operands.push_back(use(operand));
@@ -80,8 +82,8 @@ namespace {
 /// The registers of one execution of a map, `lanes` lanes each.
 class Registers {
 public:
-  Registers(const MapBody &body, int64_t lanes)
-      : body(body), lanes(lanes), reals(body.real.size() * lanes),
+  Registers(Warp &warp, const Instruction &in, int64_t lanes)
+      : warp(warp), in(in), body(*in.map), lanes(lanes), reals(body.real.size() * lanes),
         integers(body.real.size() * lanes) {}
 
   Lanes operator[](unsigned reg) {
@@ -91,22 +93,45 @@ public:
     std::fill_n(&integers[reg * lanes], lanes, value.integer);
     std::fill_n(&reals[reg * lanes], lanes, value.real);
   }
-  /// Null, or a sentence and the op that it is about.
-  const char *evaluateAll(Operation *&at) {
-    SmallVector<Lanes, 3> operands;
+  /// Nothing, or a sentence and the op that it is about.
+  std::optional<std::string> evaluateAll(Operation *&at) {
+    SmallVector<Lanes, 4> operands;
     for (const MapBody::Op &op : body.ops) {
       operands.clear();
       for (unsigned reg : op.operands)
         operands.push_back((*this)[reg]);
       at = op.op;
+      if (auto read = dyn_cast<tile::ReadOp>(op.op)) {
+        if (auto error = readAll(read, operands, (*this)[op.result]))
+          return error;
+        continue;
+      }
       if (const char *error =
-              evaluate(op.scalar, operands, (*this)[op.result], lanes))
+              evaluate(*op.scalar, operands, (*this)[op.result], lanes))
         return error;
     }
-    return nullptr;
+    return std::nullopt;
   }
 
 private:
+  std::optional<std::string> readAll(tile::ReadOp read, ArrayRef<Lanes> from,
+                                     Lanes to) {
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      bool exists = from.size() < 4 || from[3].integers[lane] != 0;
+      Number number;
+      uint64_t base = uint64_t(from[0].integers[lane]);
+      int64_t index = from[1].integers[lane] + from[2].integers[lane];
+      if (exists)
+        if (auto error = readElement(warp, in, read, base, index, number))
+          return error;
+      to.integers[lane] = number.integer;
+      to.reals[lane] = number.real;
+    }
+    return std::nullopt;
+  }
+
+  Warp &warp;
+  const Instruction &in;
   const MapBody &body;
   int64_t lanes;
   std::vector<float> reals;
@@ -129,7 +154,7 @@ static void store(Lanes from, int64_t count, Matrix &to, int64_t begin) {
 }
 
 /// One chunk of lanes per row; row operands are the same in all of them.
-static const char *mapFragment(const MapBody &body, Registers &registers,
+static std::optional<std::string> mapFragment(const MapBody &body, Registers &registers,
                                ArrayRef<MatrixRef> inputs, Matrix &result,
                                Operation *&at) {
   std::iota(registers[1].integers, registers[1].integers + result.columns, 0);
@@ -142,15 +167,15 @@ static const char *mapFragment(const MapBody &body, Registers &registers,
       else
         registers.broadcast(reg, elementOf(*input, i * input->columns));
     }
-    if (const char *error = registers.evaluateAll(at))
+    if (auto error = registers.evaluateAll(at))
       return error;
     store(registers[body.result], result.columns, result, i * result.columns);
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 /// All rows in one chunk, `parts` lanes for each.
-static const char *mapRow(const MapBody &body, Registers &registers,
+static std::optional<std::string> mapRow(const MapBody &body, Registers &registers,
                           ArrayRef<MatrixRef> inputs, int64_t parts,
                           Matrix &result, Operation *&at) {
   int64_t lanes = result.rows * parts;
@@ -164,10 +189,10 @@ static const char *mapRow(const MapBody &body, Registers &registers,
       reg.integers[lane] = value.integer;
     }
   }
-  if (const char *error = registers.evaluateAll(at))
+  if (auto error = registers.evaluateAll(at))
     return error;
   store(registers[body.result], lanes, result, 0);
-  return nullptr;
+  return std::nullopt;
 }
 
 Step attn::interpreter::runMap(Warp &warp, const Instruction &in) {
@@ -184,15 +209,15 @@ Step attn::interpreter::runMap(Warp &warp, const Instruction &in) {
       std::make_shared<Matrix>(rows, fragment ? fragment.getColumns() : parts,
                                fragment || row.getElementType().isF32());
 
-  Registers registers(body, fragment ? result->columns : rows * parts);
+  Registers registers(warp, in, fragment ? result->columns : rows * parts);
   for (auto [slot, reg] : body.captured)
     registers.broadcast(reg, std::get<Number>(warp.cell(slot)));
   Operation *at = nullptr;
-  const char *error = fragment
-                          ? mapFragment(body, registers, inputs, *result, at)
-                          : mapRow(body, registers, inputs, parts, *result, at);
+  std::optional<std::string> error =
+      fragment ? mapFragment(body, registers, inputs, *result, at)
+               : mapRow(body, registers, inputs, parts, *result, at);
   if (error) {
-    warp.report(at, "scalar", error);
+    warp.report(at, "scalar", *error);
     return Step::stop;
   }
   return warp.set(in, MatrixRef(std::move(result)));

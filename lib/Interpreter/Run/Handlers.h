@@ -119,6 +119,11 @@ Step runSplitRows(Warp &, const Instruction &);
 Step runSplitF16(Warp &, const Instruction &);
 Step runSplitView(Warp &, const Instruction &);
 Step runLoadNumber(Warp &, const Instruction &);
+Step runRead(Warp &, const Instruction &);
+/// An element of the array of a read; a sentence if it is not there.
+std::optional<std::string> readElement(Warp &warp, const Instruction &in,
+                                       tile::ReadOp read, uint64_t base,
+                                       int64_t index, Number &number);
 
 // Map.cpp
 Step runMap(Warp &, const Instruction &);

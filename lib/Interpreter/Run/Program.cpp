@@ -89,6 +89,7 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::SplitF16Op) { return runSplitF16; })
       .Case([](tile::SplitViewOp) { return runSplitView; })
       .Case([](tile::LoadNumberOp) { return runLoadNumber; })
+      .Case([](tile::ReadOp) { return runRead; })
       .Case([](tile::ExtractOp) { return runExtract; })
       .Case([](tile::ConcatOp) { return runConcat; })
       .Case([](tile::MapOp) { return runMap; })

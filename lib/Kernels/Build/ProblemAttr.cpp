@@ -31,6 +31,15 @@ constexpr Flag kBackwardFlags[] = {{"deterministic", &Problem::deterministic},
 constexpr Flag kRareFlags[] = {{"lse_low", &Problem::lseLow},
                                {"keeps_weights", &Problem::keepsWeights}};
 
+/// The same of clauses.
+struct Clause {
+  StringLiteral name;
+  bool ScoreClauses::*member;
+};
+constexpr Clause kClauses[] = {{"sees", &ScoreClauses::sees},
+                               {"score", &ScoreClauses::score},
+                               {"sinks", &ScoreClauses::sinks}};
+
 /// Of a pattern, without its lists.
 constexpr StringLiteral kBlocks = "blocks", kDensity = "density",
                         kSharedBlocks = "shared_blocks";
@@ -61,6 +70,9 @@ DictionaryAttr attn::problemAttr(MLIRContext *context, const Problem &problem) {
   for (const Flag &flag : kRareFlags)
     if (problem.*flag.member)
       attributes.push_back(b.getNamedAttr(flag.name, b.getBoolAttr(true)));
+  for (const Clause &clause : kClauses)
+    if (problem.clauses.*clause.member)
+      attributes.push_back(b.getNamedAttr(clause.name, b.getBoolAttr(true)));
   for (const Field &field : kFields)
     attributes.push_back(
         b.getNamedAttr(field.name, b.getI64IntegerAttr(problem.*field.member)));
@@ -108,6 +120,9 @@ std::optional<Problem> attn::problemFromAttr(DictionaryAttr attribute) {
     for (const Flag &flag : flags)
       if (auto value = attribute.getAs<BoolAttr>(flag.name))
         problem.*flag.member = value.getValue();
+  for (const Clause &clause : kClauses)
+    if (auto value = attribute.getAs<BoolAttr>(clause.name))
+      problem.clauses.*clause.member = value.getValue();
   for (const Field &field : kFields) {
     auto value = attribute.getAs<IntegerAttr>(field.name);
     if (!value)

@@ -52,6 +52,12 @@ static SmallVector<Type> elementsOf(MLIRContext *context, Element element,
     return {type(problem.dtype), type(DataType::f16)};
   case Element::any:
     return {type(DataType::f32), type(DataType::bf16), type(DataType::f16)};
+  case Element::read: {
+    SmallVector<Type> types = elementsOf(context, Element::any, problem);
+    for (unsigned width : {1, 8, 16, 32, 64})
+      types.push_back(IntegerType::get(context, width));
+    return types;
+  }
   case Element::i32:
     return {IntegerType::get(context, 32)};
   case Element::f16:
@@ -80,6 +86,14 @@ static Type elementOfArgument(const ArgumentRole &role, Type type) {
   case Facet::strideBatch:
   case Facet::strideHead:
   case Facet::strideRow:
+  case Facet::stride0:
+  case Facet::stride1:
+  case Facet::stride2:
+  case Facet::stride3:
+  case Facet::size0:
+  case Facet::size1:
+  case Facet::size2:
+  case Facet::size3:
     return type;
   }
   llvm_unreachable("closed enum");
@@ -106,6 +120,7 @@ static SmallVector<StringRef> countsOf(Memory memory) {
   case Memory::strip:
     return {kPerStripAttr};
   case Memory::array:
+  case Memory::captured:
   case Memory::round:
   case Memory::parts:
   case Memory::exponents:

@@ -32,7 +32,8 @@ FlashFrame::FlashFrame(TileBuilder &b, const KernelRequest &request)
                                : 8 * kStepBytes /
                                      element.getIntOrFloatBitWidth())),
       dimV(llvm::alignTo(problem.headDimV, kColumns)),
-      landing(splits ? landingOf(problem, key) : Landing()) {}
+      landing(splits ? landingOf(problem, key) : Landing()),
+      scoring(arguments, request) {}
 
 KernelOp FlashFrame::declare() {
   int64_t queryRows = splits ? landing.rows : query;
@@ -50,6 +51,7 @@ KernelOp FlashFrame::declare() {
     arguments.pointer(kCounterRole, b.getI32Type());
   if (problem.pattern)
     BlockLists::declare(arguments, b);
+  Scoring::declare(arguments, b, request);
   declareProblem(arguments, b, problem.mask);
   KernelOp kernel = arguments.createKernel(
       b, request, kWarpsPerGroup * (groups + budget.others));

@@ -9,6 +9,7 @@
 #define ATTN_LIB_KERNELS_FLASH_FLASHFRAME_H
 
 #include "Build/Ring.h"
+#include "Region/Scoring.h"
 #include "Walk/Mask.h"
 #include "Walk/TileBlocks.h"
 #include "Walk/TileOrder.h"
@@ -52,6 +53,7 @@ struct FlashFrame {
   Landing landing;     ///< of operands that are split
 
   Arguments arguments;
+  Scoring scoring;
   Scalar queries;
   std::optional<KeyBand> band;
   std::optional<BlockLists> lists; ///< of a pattern

@@ -15,6 +15,7 @@
 
 #include "MmaSync/MmaSyncFrame.h"
 #include "Pipe/Epilogue.h"
+#include "Softmax/Sink.h"
 #include "Softmax/Softmax.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -42,9 +43,11 @@ public:
     v = view("v", problem.headDimV, request.alignmentOf("v"), keyHead, keys);
     allocate();
     // Loop-carried: running max, running sum, output.
-    Softmax softmax(b, arguments.get(b, "scale"), request.scale);
-    Softmax::Rows rows = softmax.start(b, strip);
-    SmallVector<Value> state = {rows.max, rows.sum};
+    Softmax softmax(b, scoring.scale(b), scoring.sign());
+    rows = scoring.ofRows(b, {firstRow, head, batch}, firstRow + warpRow,
+                          strip);
+    Softmax::Rows start = softmax.start(b, strip);
+    SmallVector<Value> state = {start.max, start.sum};
     llvm::append_range(state, products.noOutput(strip, dimV));
 
     prologue();
@@ -161,9 +164,13 @@ private:
   SmallVector<Value> accumulate(const Softmax &softmax, Value scores,
                                 Scalar block, Scalar stage, ValueRange state,
                                 bool cut) {
-    scores = softmax.orient(b, scores);
+    bool isListed = problem.pattern.has_value();
+    scores = scoring.scored(b, rows, softmax.orient(b, scores), block * key,
+                            scoring.pairsOf(cut, isListed));
     scores = cut ? blocks->hide(b, scores, firstRow + warpRow, block)
                  : blocks->hideOpen(b, scores, block);
+    if (cut || !isListed)
+      scores = scoring.hidden(b, rows, scores, block * key, cut);
     Softmax::Step next = softmax.step(b, {state[0], state[1]}, scores);
     SmallVector<Value> result = {next.rows.max, next.rows.sum};
     for (Value part : state.drop_front(2))
@@ -177,6 +184,8 @@ private:
   /// held in registers throughout.
   void finish(const Softmax &softmax, ValueRange state) {
     Softmax::End end = softmax.finish(b, {state[0], state[1]}, problem.lseLow);
+    if (problem.clauses.sinks)
+      addSink(b, end.inverse, end.lse, rows.sink);
     Scalar row = firstRow + warpRow;
     Value o =
         view("o", problem.headDimV, request.alignmentOf("o"), head, queries);
@@ -185,7 +194,8 @@ private:
       storeLse(b, arguments, end.lse, {firstRow, head, batch}, queries, row);
   }
 
-  int64_t strip;     ///< rows of a warp
+  Scoring::Rows rows; ///< of this warp
+  int64_t strip;      ///< rows of a warp
   int64_t dim, dimV; ///< head dimensions, padded
   Scalar warpRow;
   Value q, k, v;                            // views

@@ -35,6 +35,7 @@
 #include "Pipe/PartProducts.h"
 #include "Pipe/Turns.h"
 #include "Softmax/LazySoftmax.h"
+#include "Softmax/Sink.h"
 
 #include "attn/Schedule/Footprint.h"
 
@@ -186,7 +187,7 @@ private:
     warpRow = groupRow + (warp % kWarpsPerGroup) * kWarpRows;
     if (pingPong)
       turns = Turns(b, group, groups);
-    softmax.emplace(b, arguments.get(b, "scale"), request.scale, element);
+    softmax.emplace(b, scoring.scale(b), scoring.sign(), element);
 
     Place start = Place::reader(b);
     Tile first = pop(start);
@@ -215,12 +216,13 @@ private:
     Scalar started = at(4);
     ValueRange carried = s.drop_front(5);
     GroupWalk steps = blocks->ofGroup(b, tile, groupRow);
+    Scoring::Rows rows = rowsOf(tile);
     State state = unpack(b.choose(
         started, [&] { return llvm::to_vector(carried); },
-        [&] { return pack(startTile(unpack(carried), q, tile, steps)); }));
+        [&] { return pack(startTile(unpack(carried), q, tile, rows, steps)); }));
 
     Output output = noOutput();
-    walk(state, output, q, tile, steps);
+    walk(state, output, q, tile, rows, steps);
     if (queryStages > 1)
       ringQ.release(b, q);
 
@@ -228,7 +230,11 @@ private:
     message = message.next(b, kTileMessages);
     Place nextQ = ringQ.next(b, q);
     LazySoftmax::End end;
-    auto finish = [&] { end = softmax->finish(b, state.rows, problem.lseLow); };
+    auto finish = [&] {
+      end = softmax->finish(b, state.rows, problem.lseLow);
+      if (problem.clauses.sinks)
+        addSink(b, end.inverse, end.lse, rows.sink);
+    };
     // Both words of LSE would take more registers from the products of the next
     // tile than what they come from.
     if (!problem.lseLow)
@@ -294,10 +300,40 @@ private:
       }
   }
 
+  Scoring::Rows rowsOf(const Tile &tile) {
+    return scoring.ofRows(b, tile, tile.row + warpRow, kWarpRows);
+  }
+
+  /// Where lists begin with a full block, no region hides anything in it.
   LazySoftmax::Block firstBlock(Value scores, const Tile &tile,
+                                const Scoring::Rows &rows,
                                 const GroupWalk &steps) {
     scores = softmax->orient(b, scores);
-    return softmax->first(b, steps.hideFirst(b, scores, tile, warpRow));
+    bool needsKey = scoring.scores() || scoring.hides();
+    Scalar key = needsKey ? steps.firstKey(b) : Scalar();
+    scores = scoring.scored(b, rows, scores, key, Pairs::any);
+    scores = steps.hideFirst(b, scores, tile, warpRow);
+    auto hidden = [&]() -> SmallVector<Value> {
+      return {scoring.hidden(b, rows, scores, key, /*isCut=*/true)};
+    };
+    if (scoring.hides() && steps.isListed())
+      scores = b.choose(steps.beginsPartial(b), hidden,
+                        [&] { return SmallVector<Value>{scores}; })[0];
+    else
+      scores = hidden()[0];
+    return softmax->first(b, scores);
+  }
+
+  /// Scores of a step behind the first.
+  Value prepared(Value scores, const Tile &tile, const Scoring::Rows &rows,
+                 const GroupWalk &steps, const StretchStep &at) {
+    bool isCut = at.stretch.isCut, isListed = steps.isListed();
+    bool hides = scoring.hides() && (isCut || !isListed);
+    Scalar key = hides || scoring.scores() ? steps.keyOf(at) : Scalar();
+    scores = scoring.scored(b, rows, softmax->orient(b, scores), key,
+                            scoring.pairsOf(isCut, isListed));
+    scores = steps.hide(b, scores, tile.row + warpRow, at);
+    return hides ? scoring.hidden(b, rows, scores, key, isCut) : scores;
   }
 
   /// The last S of a tile has been worked out: with one Q tile in shared memory
@@ -309,7 +345,7 @@ private:
 
   /// S and softmax of a warpgroup's first block, with nothing in flight.
   State startTile(State state, Place q, const Tile &tile,
-                  const GroupWalk &steps) {
+                  const Scoring::Rows &rows, const GroupWalk &steps) {
     Place k = state.k, v = state.v;
     passOver(steps.above, &k, &v);
     ringQ.awaitFull(b, q);
@@ -320,20 +356,21 @@ private:
     Value scores = b.await(product);
     ringK.release(b, k);
     releaseQueryAfter(q, steps.isSingle(b));
-    LazySoftmax::Block block = firstBlock(scores, tile, steps);
+    LazySoftmax::Block block = firstBlock(scores, tile, rows, steps);
     return {ringK.next(b, k), v, block.rows, factorOf(block.weights)};
   }
 
   /// The blocks of a warpgroup after its first.
   void walk(State &state, Output &output, Place q, const Tile &tile,
-            const GroupWalk &steps) {
+            const Scoring::Rows &rows, const GroupWalk &steps) {
     steps.forEachStretch(b, [&](const Stretch &stretch) {
-      walkStretch(state, output, q, tile, steps, stretch);
+      walkStretch(state, output, q, tile, rows, steps, stretch);
     });
   }
 
   void walkStretch(State &state, Output &output, Place q, const Tile &tile,
-                   const GroupWalk &steps, const Stretch &stretch) {
+                   const Scoring::Rows &rows, const GroupWalk &steps,
+                   const Stretch &stretch) {
     size_t parts = output.size();
     ValueRange results =
         b.loop(b.i32(0), stretch.walk.steps(), pack(state, output),
@@ -341,10 +378,10 @@ private:
                  State state = unpack(carried.drop_back(parts));
                  Output output(carried.take_back(parts));
                  StretchStep at = steps.at(stretch, step);
-                 auto hide = [&](Value scores) {
-                   return steps.hide(b, scores, tile.row + warpRow, at);
+                 auto prepare = [&](Value scores) {
+                   return prepared(scores, tile, rows, steps, at);
                  };
-                 stepBlock(state, output, q, steps.isLast(b, at), hide);
+                 stepBlock(state, output, q, steps.isLast(b, at), prepare);
                  return pack(state, output);
                });
     state = unpack(results.drop_back(parts));
@@ -353,7 +390,7 @@ private:
 
   /// S of this block, P V of the block before, softmax of this block.
   void stepBlock(State &state, Output &output, Place q, Scalar isLast,
-                 function_ref<Value(Value scores)> hide) {
+                 function_ref<Value(Value scores)> prepare) {
     ringK.awaitFull(b, state.k);
     turns.take(b);
     if (!overlap)
@@ -367,7 +404,7 @@ private:
     Value scores = b.await(product, overlap ? 1 : 0);
     ringK.release(b, state.k);
     releaseQueryAfter(q, isLast);
-    scores = hide(softmax->orient(b, scores));
+    scores = prepare(scores);
     if (splits && overlap) {
       LazySoftmax::Early step = softmax->stepEarly(b, state.rows, scores);
       output = endOutput(sum, state.weights, state.v, output, step);
@@ -405,7 +442,8 @@ private:
     Value scores = b.await(product, 1);
     ringK.release(b, k);
     releaseQueryAfter(q, steps.isSingle(b));
-    LazySoftmax::Block block = firstBlock(scores, tile, steps);
+    LazySoftmax::Block block =
+        firstBlock(scores, tile, rowsOf(tile), steps);
     output = endOutput(sum, state, output);
     ringV.release(b, state.v);
     Place v = ringV.next(b, state.v);

@@ -14,7 +14,7 @@ MmaSyncFrame::MmaSyncFrame(TileBuilder &b, const KernelRequest &request)
       element(elementType(b.getContext(), problem.dtype)),
       query(request.tiles.get("query")), key(request.tiles.get("key")),
       stages(request.tiles.get("stages", 1)), warps(request.tiles.get("warps")),
-      products(b, request.problem) {}
+      products(b, request.problem), scoring(arguments, request) {}
 
 KernelOp MmaSyncFrame::declare() {
   declareArguments();
@@ -28,6 +28,7 @@ void MmaSyncFrame::declareArguments() {
     declareLse(arguments, b, problem);
   if (problem.pattern)
     BlockLists::declare(arguments, b);
+  Scoring::declare(arguments, b, request);
   declareProblem(arguments, b, problem.mask);
 }
 

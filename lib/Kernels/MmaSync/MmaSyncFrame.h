@@ -9,6 +9,7 @@
 #define ATTN_LIB_KERNELS_MMASYNC_MMASYNCFRAME_H
 
 #include "MmaSync/Products.h"
+#include "Region/Scoring.h"
 #include "Walk/KeyBlocks.h"
 
 namespace attn {
@@ -41,6 +42,7 @@ struct MmaSyncFrame {
   Products products;
 
   Arguments arguments;
+  Scoring scoring;
   std::optional<KeyBlocks> blocks;
   Scalar queries, keys, head, keyHead, batch, firstRow;
 };

@@ -29,8 +29,7 @@ Scalar attn::finiteOrZero(TileBuilder &b, Scalar low) {
   return b.select(b.abs(low) < b.f32(kInfinity), low, b.f32(0));
 }
 
-/// The same number, with a high word that is all of it as an f32.
-static TwoWords settled(TileBuilder &b, TwoWords x) {
+TwoWords attn::settled(TileBuilder &b, TwoWords x) {
   Scalar sum = x.high + x.low, second = sum - x.high;
   Scalar first = sum - second;
   return {sum, (x.high - first) + (x.low - second)};

@@ -28,6 +28,9 @@ TwoWords times(TileBuilder &builder, const TwoWords &a, const TwoWords &b);
 /// a / b.
 TwoWords quotient(TileBuilder &builder, Scalar a, Scalar b);
 
+/// The same number, with a high word that is all of it as an f32.
+TwoWords settled(TileBuilder &builder, TwoWords number);
+
 /// A low word, or 0 where there is none: of -inf, and of what is too large.
 Scalar finiteOrZero(TileBuilder &builder, Scalar low);
 

@@ -127,6 +127,18 @@ Scalar GroupWalk::isSingle(TileBuilder &b) const {
   return lists->partial.steps + lists->full.steps <= b.i32(1);
 }
 
+Scalar GroupWalk::keyOf(const StretchStep &step) const {
+  Scalar block = Value(step.block) ? step.block
+                                   : step.stretch.walk.block(step.number);
+  return block * key;
+}
+
+Scalar GroupWalk::firstKey(TileBuilder &b) const {
+  if (!lists)
+    return (own.end - 1) * key;
+  return ListWalk(b, {lists->partial, lists->full}).firstIfAny() * key;
+}
+
 Value GroupWalk::hide(TileBuilder &b, Value scores, Scalar row,
                       const StretchStep &step) const {
   bool isMasked = step.stretch.isCut && !(lists && band.mask.isOpen());
@@ -139,9 +151,7 @@ Value GroupWalk::hide(TileBuilder &b, Value scores, Scalar row,
   return b.choose(
       isRagged,
       [&]() -> SmallVector<Value> {
-        Scalar block = Value(step.block) ? step.block
-                                         : step.stretch.walk.block(step.number);
-        return {band.hideEnd(b, scores, block * key)};
+        return {band.hideEnd(b, scores, keyOf(step))};
       },
       [&]() -> SmallVector<Value> { return {scores}; })[0];
 }

@@ -53,6 +53,14 @@ public:
   /// The steps behind the first one, stretch by stretch.
   void forEachStretch(TileBuilder &builder,
                       llvm::function_ref<void(const Stretch &)> walk) const;
+  /// The first key of the block of a step, and that of the first step; whether
+  /// blocks are listed, and whether the first of those is partial.
+  Scalar keyOf(const StretchStep &step) const;
+  Scalar firstKey(TileBuilder &builder) const;
+  bool isListed() const { return lists.has_value(); }
+  Scalar beginsPartial(TileBuilder &builder) const {
+    return builder.i32(0) < lists->partial.steps;
+  }
   /// Sets to -inf what the first step hides of its scores, and what a step
   /// behind it does; `scores` has the queries from `row` on, of the tile or of
   /// all.

@@ -51,11 +51,15 @@ struct Space {
   std::string kernelOf(const Tiles &tiles) const {
     bool isWritten = problem.precision != Precision::f8_qk &&
                      (!form.hasKernel || form.hasKernel(problem, tiles));
-    return isWritten && !lacksLists() ? kernel : "";
+    return isWritten && !lacksLists() && !lacksClauses() ? kernel : "";
   }
   /// Whether there is a kernel, but none for a pattern.
   bool lacksLists() const {
     return problem.pattern && !kernel.empty() && !walksLists(kernel);
+  }
+  /// The same for what clauses make of scores.
+  bool lacksClauses() const {
+    return problem.clauses.any() && !kernel.empty() && !takesClauses(kernel);
   }
 };
 

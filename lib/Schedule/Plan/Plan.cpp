@@ -176,14 +176,22 @@ static bool isBetter(const Plan &a, const Plan &b) {
   return a.schedule + a.tiles.str() < b.schedule + b.tiles.str();
 }
 
-/// Why nothing runs a schedule that is priced.
-static std::string whyNoLists(const Space &space) {
-  std::string text = space.kernel + " does not walk along lists of blocks yet";
+/// Why nothing runs a schedule that is priced, and what kernels can.
+static std::string whyNot(std::string text, bool (*can)(std::string_view)) {
   std::string others;
   for (const std::string &kernel : kernelNames())
-    if (walksLists(kernel))
+    if (can(kernel))
       others += (others.empty() ? "; " : ", ") + kernel;
   return text + (others.empty() ? "" : others + " do");
+}
+static std::string whyNoLists(const Space &space) {
+  return whyNot(space.kernel + " does not walk along lists of blocks yet",
+                walksLists);
+}
+static std::string whyNoClauses(const Space &space) {
+  return whyNot(space.kernel + " does not take " +
+                    str(space.problem.clauses) + " yet",
+                takesClauses);
 }
 
 PlanReport attn::plans(const Problem &asked, const Machine &machine) {
@@ -227,6 +235,9 @@ PlanReport attn::plans(const Problem &asked, const Machine &machine) {
       if (space.lacksLists())
         outcome.refused.push_back(
             {kind.name, {}, family, whyNoLists(space), "", 0});
+      if (space.lacksClauses())
+        outcome.refused.push_back(
+            {kind.name, {}, family, whyNoClauses(space), "", 0});
       priceAll(space, calibration, {}, outcome);
     }
   }

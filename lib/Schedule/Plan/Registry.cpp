@@ -66,6 +66,15 @@ bool attn::walksLists(std::string_view kernel) {
          kWalkingKernels.end();
 }
 
+/// Kernels that have regions of scores and sinks: the one table of them.
+static const std::vector<std::string_view> kScoringKernels = {"flash_mma_sync",
+                                                              "flash_wgmma"};
+
+bool attn::takesClauses(std::string_view kernel) {
+  return std::find(kScoringKernels.begin(), kScoringKernels.end(), kernel) !=
+         kScoringKernels.end();
+}
+
 const ScheduleKind *attn::findScheduleKind(std::string_view name) {
   for (const ScheduleKind &kind : scheduleKinds())
     if (kind.name == name)

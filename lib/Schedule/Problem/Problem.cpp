@@ -335,6 +335,17 @@ std::optional<std::string> attn::check(const Mask &mask) {
   return checkRange("the keys of the prefix", mask.keys, 0, kUnbounded);
 }
 
+std::string attn::str(const ScoreClauses &clauses) {
+  std::string text;
+  const std::pair<bool, const char *> all[] = {{clauses.sees, "sees"},
+                                               {clauses.score, "score"},
+                                               {clauses.sinks, "sinks"}};
+  for (auto [isThere, keyword] : all)
+    if (isThere)
+      text += (text.empty() ? "" : ", ") + std::string(keyword);
+  return text;
+}
+
 std::optional<std::string> attn::check(const Problem &p) {
   if (auto sentence = checkLimits(p))
     return sentence;

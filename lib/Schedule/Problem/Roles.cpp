@@ -26,6 +26,12 @@ static RoleFacts arrays(std::string_view name, Flow forward, Flow backward,
   return facts;
 }
 
+static RoleFacts captures(std::string_view name) {
+  RoleFacts facts{name, Flow::in, Flow::in, Element::read, Memory::captured};
+  facts.isMany = true;
+  return facts;
+}
+
 static RoleFacts memory(std::string_view name, Element element, Memory whose,
                         Role of) {
   RoleFacts facts{name, Flow::scratch, Flow::scratch, element, whose};
@@ -52,6 +58,7 @@ static std::vector<RoleFacts> readTable() {
   array(name, Flow::forward, Flow::backward, Element::element, {__VA_ARGS__}),
 #define ATTN_ARRAYS(role, name, forward, backward, element, ...)               \
   arrays(name, Flow::forward, Flow::backward, Element::element, {__VA_ARGS__}),
+#define ATTN_CAPTURES(role, name) captures(name),
 #define ATTN_MEMORY(role, name, element, whose, of)                            \
   memory(name, Element::element, Memory::whose, Role::of),
 #define ATTN_NUMBER(role, name, element, value)                                \
@@ -74,6 +81,7 @@ const std::vector<Role> &attn::allRoles() {
   static const auto *roles = new std::vector<Role>{
 #define ATTN_ARRAY(role, ...) Role::role,
 #define ATTN_ARRAYS(role, ...) Role::role,
+#define ATTN_CAPTURES(role, ...) Role::role,
 #define ATTN_MEMORY(role, ...) Role::role,
 #define ATTN_NUMBER(role, ...) Role::role,
 #include "attn/Schedule/Roles.def"
@@ -118,6 +126,22 @@ static std::string_view suffixOf(Facet facet) {
     return "_stride_row";
   case Facet::map:
     return "_map";
+  case Facet::stride0:
+    return "_stride_0";
+  case Facet::stride1:
+    return "_stride_1";
+  case Facet::stride2:
+    return "_stride_2";
+  case Facet::stride3:
+    return "_stride_3";
+  case Facet::size0:
+    return "_size_0";
+  case Facet::size1:
+    return "_size_1";
+  case Facet::size2:
+    return "_size_2";
+  case Facet::size3:
+    return "_size_3";
   }
   return "";
 }
@@ -126,6 +150,11 @@ bool attn::hasFacet(Role role, Facet facet) {
   const RoleFacts &facts = factsOf(role);
   if (facet == Facet::itself)
     return true;
+  bool isOfAnyShape = facts.memory == Memory::captured;
+  if (facet == Facet::offset && isOfAnyShape)
+    return true;
+  if (facet >= Facet::stride0)
+    return isOfAnyShape;
   if (facet == Facet::map)
     return facts.memory == Memory::parts ||
            (facts.memory == Memory::round &&
@@ -261,6 +290,7 @@ DataType attn::elementOf(Role role, const Problem &problem) {
   case Element::input:
   case Element::scores:
   case Element::any:
+  case Element::read:
   case Element::i32:
     break;
   }

@@ -27,7 +27,8 @@ std::string attn::kernelOf(const Tiles &tiles) {
 
 OwningOpRef<ModuleOp> attn::buildFlash(MLIRContext &context,
                                        const Problem &problem,
-                                       const Tiles &tiles, double scale) {
+                                       const Tiles &tiles, double scale,
+                                       ClauseCase *clauses) {
   OpBuilder builder(&context);
   Location loc = builder.getUnknownLoc();
   OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
@@ -37,6 +38,8 @@ OwningOpRef<ModuleOp> attn::buildFlash(MLIRContext &context,
   request.problem = problem;
   request.tiles = tiles;
   request.scale = scale;
+  if (clauses)
+    clauses->addTo(request);
   for (const char *array : {"q", "k", "v", "o"})
     request.alignments[array] =
         alignmentOfRows(shapeOfArray(array, problem).columns,
@@ -74,12 +77,45 @@ void FlashCase::list(const ListedBlocks::Owners &owners,
 double FlashCase::attend(const std::vector<float> &values,
                          std::vector<double> &o,
                          std::vector<double> &lse) const {
+  if (clauses)
+    return attendClauses(values, o, lse);
   if (lists)
     return attendListed(values, o, lse);
   auto array = [&](const std::vector<float> &data, const char *name) {
     return oracleArray(data, shapeOfArray(name, problem));
   };
   return oracle::attention(oracleProblem(problem, scale), array(q, "q"),
+                           array(k, "k"), array(values, "v"), o.data(),
+                           lse.data());
+}
+
+void FlashCase::use(ClauseCase &used) {
+  clauses = &used;
+  consultOracle();
+}
+
+// What bands and lists show, `sees` shows; full blocks whatever it says.
+double FlashCase::attendClauses(const std::vector<float> &values,
+                                std::vector<double> &o,
+                                std::vector<double> &lse) const {
+  oracle::Clauses all = clauses->clauses();
+  Visible band = visible(problem);
+  auto ofRegion = all.sees;
+  all.sees = [&](const oracle::Pair &pair) {
+    if (lists) {
+      ListedBlocks::Kind kind =
+          lists->kindOf(pair.batch, pair.head, pair.query, pair.key);
+      if (kind != ListedBlocks::Kind::partial)
+        return kind == ListedBlocks::Kind::full;
+    }
+    return band.sees(pair.query, pair.key) && (!ofRegion || ofRegion(pair));
+  };
+  auto array = [&](const std::vector<float> &data, const char *name) {
+    return oracleArray(data, shapeOfArray(name, problem));
+  };
+  Problem open = problem;
+  open.mask = {};
+  return oracle::attention(oracleProblem(open, scale), all, array(q, "q"),
                            array(k, "k"), array(values, "v"), o.data(),
                            lse.data());
 }
@@ -173,13 +209,17 @@ Outcome FlashCase::run(tile::KernelOp kernel,
       {str(Role::counter), counter}};
   if (lists)
     lists->upload(memory, addresses);
+  if (clauses)
+    clauses->upload(memory, addresses);
   std::vector<KernelArgument> arguments;
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
     ArgumentRole role = *roleOf(kernel, i);
-    std::optional<int64_t> ofLists =
+    std::optional<int64_t> known =
         lists ? lists->integerOf(str(role)) : std::nullopt;
-    if (ofLists) {
-      arguments.push_back(*ofLists);
+    if (clauses && !known)
+      known = clauses->integerOf(role);
+    if (known) {
+      arguments.push_back(*known);
       continue;
     }
     // What nobody has written is reported when it is read.

@@ -9,6 +9,7 @@
 #define ATTN_TEST_UNIT_INTERPRETER_FLASHCASE_H
 
 #include "Harness/CaseArrays.h"
+#include "Harness/ClauseCase.h"
 #include "Harness/Draws.h"
 #include "Harness/ListedBlocks.h"
 
@@ -31,7 +32,8 @@ std::string kernelOf(const Tiles &tiles);
 mlir::OwningOpRef<mlir::ModuleOp> buildFlash(mlir::MLIRContext &context,
                                              const Problem &problem,
                                              const Tiles &tiles,
-                                             double scale = 1);
+                                             double scale = 1,
+                                             ClauseCase *clauses = nullptr);
 
 /// What a run gave.
 struct Outcome {
@@ -68,6 +70,9 @@ public:
   void list(const ListedBlocks::Owners &owners,
             const ListedBlocks::Shares &shares, uint64_t seed);
   std::optional<ListedBlocks> lists;
+  /// The same with clauses, which live elsewhere.
+  void use(ClauseCase &clauses);
+  ClauseCase *clauses = nullptr;
   /// Works out the truth again, after a change of the inputs.
   void consultOracle();
   /// Scores that grow, or shrink, every so many keys, and their truth: all of q
@@ -94,6 +99,9 @@ private:
   /// The same of the keys that lists show, row by row.
   double attendListed(const std::vector<float> &values, std::vector<double> &o,
                       std::vector<double> &lse) const;
+  /// The same with clauses.
+  double attendClauses(const std::vector<float> &values,
+                       std::vector<double> &o, std::vector<double> &lse) const;
   void compare(GlobalMemory &memory, const llvm::StringMap<uint64_t> &addresses,
                Outcome &outcome) const;
 

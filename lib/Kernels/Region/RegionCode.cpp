@@ -1,0 +1,174 @@
+//===- RegionCode.cpp - Regions of clauses as code of kernels -------------===//
+
+#include "Region/RegionCode.h"
+
+#include "Region/RegionWriter.h"
+#include "Softmax/ScoreScale.h"
+
+using namespace mlir;
+using namespace attn;
+
+void RegionCode::declare(Arguments &arguments, TileBuilder &b,
+                         ArrayRef<Region *> regions) {
+  llvm::SmallDenseSet<int> declared;
+  for (Region *region : regions) {
+    if (!region)
+      continue;
+    for (auto [number, capture] : llvm::enumerate(capturesIn(*region))) {
+      if (capture.use_empty() || !declared.insert(int(number)).second)
+        continue;
+      auto type = cast<ShapedType>(capture.getType());
+      ArgumentRole role(Role::capture, Facet::itself, int(number));
+      arguments.pointer(role, type.getElementType());
+      Type i64 = b.getI64Type();
+      arguments.scalar(role.at(Facet::offset), i64);
+      for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+        arguments.scalar(role.at(kCapturedStrides[dim]), i64);
+        arguments.scalar(role.at(kCapturedSizes[dim]), i64);
+      }
+    }
+  }
+}
+
+/// What takes more than a few instructions.
+static bool isCostlyOp(ScalarKind kind) {
+  switch (kind) {
+  case ScalarKind::read:
+  case ScalarKind::divsi:
+  case ScalarKind::divui:
+  case ScalarKind::ceildivsi:
+  case ScalarKind::ceildivui:
+  case ScalarKind::floordivsi:
+  case ScalarKind::remsi:
+  case ScalarKind::remui:
+  case ScalarKind::divf:
+  case ScalarKind::exp:
+  case ScalarKind::exp2:
+  case ScalarKind::log:
+  case ScalarKind::log2:
+  case ScalarKind::log10:
+  case ScalarKind::sqrt:
+  case ScalarKind::rsqrt:
+  case ScalarKind::tanh:
+    return true;
+  default:
+    return false;
+  }
+}
+
+static std::optional<double> realOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || scalarKindOf(op) != ScalarKind::constant)
+    return std::nullopt;
+  if (auto number = dyn_cast<FloatAttr>(op->getAttr("value")))
+    return number.getValueAsDouble();
+  return std::nullopt;
+}
+
+RegionCode::RegionCode(const Arguments &arguments, Region &region)
+    : arguments(arguments), region(region), ranges(region) {
+  bool isOfScores = isScore(region);
+  if (isOfScores)
+    dependence[region.getArgument(0)] = onScore;
+  dependence[region.getArgument(isOfScores + 2)] = onQuery;
+  dependence[region.getArgument(isOfScores + 3)] = onKey;
+  for (Operation &op : region.front().without_terminator()) {
+    unsigned on = 0;
+    bool isCostly = isCostlyOp(*scalarKindOf(&op));
+    for (Value operand : op.getOperands()) {
+      on |= dependenceOf(operand);
+      isCostly |= costly.contains(operand);
+    }
+    dependence[op.getResult(0)] = on;
+    if (isCostly)
+      costly.insert(op.getResult(0));
+  }
+  result = region.front().back().getOperand(0);
+  Operation *last = result.getDefiningOp();
+  if (!isOfScores || !last || scalarKindOf(last) != ScalarKind::mulf)
+    return;
+  // Where a factor is neither near 0 nor large, scores stay as exact.
+  constexpr double least = 0x1p-40, most = 0x1p40;
+  for (unsigned place : {0, 1})
+    if (std::optional<double> factor = realOf(last->getOperand(place));
+        factor && *factor >= least && *factor <= most) {
+      ofResult = *factor;
+      result = last->getOperand(1 - place);
+      return;
+    }
+}
+
+SmallVector<Value> RegionCode::frontier(unsigned of) const {
+  SmallVector<Value> values;
+  for (Operation &op : region.front().without_terminator()) {
+    Value value = op.getResult(0);
+    bool isUsed = value == result ||
+                  llvm::any_of(value.getUsers(), [&](Operation *user) {
+                    return user->getNumResults() == 1 &&
+                           dependenceOf(user->getResult(0)) != of;
+                  });
+    if (dependenceOf(value) == of && isUsed &&
+        scalarKindOf(&op) != ScalarKind::constant)
+      values.push_back(value);
+  }
+  return values;
+}
+
+RegionCode::Rows RegionCode::ofRows(TileBuilder &b, Scalar batch, Scalar head,
+                                    Scalar row, int64_t count) const {
+  Rows rows;
+  rows.batch = batch, rows.head = head, rows.row = row, rows.count = count;
+  RegionWriter numbers(b, *this, rows, Pairs::any);
+  for (Value value : frontier(0))
+    rows.numbers[value] = numbers.write(value);
+  for (Value value : frontier(onQuery)) {
+    Type type = value.getType();
+    bool isReal = isa<FloatType>(type);
+    if (!isCostly(value) || (!isReal && (bitsOf(type) == 1 ||
+                                         !ranges.isSmall(value))))
+      continue;
+    Type rowType = isReal ? b.rowType(count) : b.indexRowType(count);
+    Value ofRow =
+        b.map({}, rowType, [&](Scalar r, Scalar, ArrayRef<Scalar>) -> Value {
+          RegionWriter element(b, *this, rows, Pairs::any);
+          element.setRow(r);
+          return element.write(value);
+        });
+    rows.rows.push_back({value, ofRow});
+  }
+  return rows;
+}
+
+Value RegionCode::map(TileBuilder &b, const Rows &rows, Value scores,
+                      Scalar key, Pairs pairs, Result result) const {
+  SmallVector<Value> inputs = {scores};
+  for (auto [value, row] : rows.rows)
+    inputs.push_back(row);
+  return b.map(
+      inputs, scores.getType(),
+      [&](Scalar r, Scalar column, ArrayRef<Scalar> elements) -> Value {
+        RegionWriter writer(b, *this, rows, pairs);
+        writer.setRow(r);
+        writer.setColumn(key, column);
+        for (auto [known, element] :
+             llvm::zip_equal(rows.rows, elements.drop_front()))
+          writer.set(known.first, element);
+        if (isScore(region))
+          writer.setProduct(elements.front());
+        return result(elements.front(), b.wrap(writer.write(this->result)));
+      });
+}
+
+Value RegionCode::scored(TileBuilder &b, const Rows &rows, Value products,
+                         Scalar key, Pairs pairs) const {
+  return map(b, rows, products, key, pairs,
+             [](Scalar, Scalar score) -> Value { return score; });
+}
+
+Value RegionCode::hidden(TileBuilder &b, const Rows &rows, Value scores,
+                         Scalar key, Pairs pairs) const {
+  return map(b, rows, scores, key, pairs,
+             [&](Scalar score, Scalar isSeen) -> Value {
+               return b.select(isSeen, score, b.f32(-kInfinity));
+             });
+}

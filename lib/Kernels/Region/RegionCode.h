@@ -1,0 +1,98 @@
+//===- RegionCode.h - Regions of clauses as code of kernels -----*- C++ -*-===//
+//
+// A region of `sees` or `score` (attn/IR/Clauses.h) on the scores that a warp
+// holds.  What its ops depend on says where they go:
+//
+//   batch entry, head, sizes    numbers of the kernel, once for a tile
+//   and the query               rows, once for a tile, where they are costly:
+//                               what is read, quotients, functions
+//   and the key, or the score   elements, in every block
+//
+// z is the scaled score.  A factor of z that is the same for all is taken
+// together with the scale, and a positive constant that the result is
+// multiplied by is left to the softmax, which scales anyway (`factor`).  Sums
+// and products may be contracted, quotients by constants are products with the
+// reciprocal; tanh, exp, log, sqrt and rsqrt are the machine's approximations,
+// of which tanh has the largest error, 2^-11 of the result.
+//
+// **Pairs that nobody sees.**  Who wrote a region promises that what it reads
+// is there, of pairs that are seen.  Tiles have others: rows behind the last
+// query are taken for it, and where a mask hides some pairs of a block, reads
+// are *checked*: what is not there is not touched, and is 0.
+//
+// Example: z + s[h] * (j - i) reads s[h] once for a tile; per element are left
+// one conversion by an addition (Maps.cpp), a product and a sum.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_KERNELS_REGION_REGIONCODE_H
+#define ATTN_LIB_KERNELS_REGION_REGIONCODE_H
+
+#include "Build/TileBuilder.h"
+#include "Region/RegionRanges.h"
+
+#include "attn/IR/Clauses.h"
+
+namespace attn {
+
+/// Which pairs a block has.
+enum class Pairs {
+  seen,    ///< all are seen
+  inRange, ///< keys may end within the block, all others are seen
+  any      ///< some are hidden
+};
+
+class RegionCode {
+public:
+  /// Declares what regions read of captures; null regions are absent.
+  static void declare(Arguments &arguments, TileBuilder &builder,
+                      llvm::ArrayRef<mlir::Region *> regions);
+  RegionCode(const Arguments &arguments, mlir::Region &region);
+
+  /// What is the same for a warp's rows in every block.
+  struct Rows {
+    Scalar batch, head;
+    Scalar row; ///< the first
+    int64_t count;
+    /// Numbers and rows that stand for values of the region.
+    llvm::DenseMap<mlir::Value, mlir::Value> numbers;
+    llvm::SmallVector<std::pair<mlir::Value, mlir::Value>, 2> rows;
+  };
+  Rows ofRows(TileBuilder &builder, Scalar batch, Scalar head, Scalar row,
+              int64_t count) const;
+
+  /// Of a region of `score`, what becomes of products of Q and K, over
+  /// `factor`; `scores` has the keys from `key` on.
+  mlir::Value scored(TileBuilder &builder, const Rows &rows,
+                     mlir::Value products, Scalar key, Pairs pairs) const;
+  double factor() const { return ofResult; }
+  /// Of a region of `sees`, scores with -inf where a query does not see a key.
+  mlir::Value hidden(TileBuilder &builder, const Rows &rows, mlir::Value scores,
+                     Scalar key, Pairs pairs) const;
+
+private:
+  friend class RegionWriter;
+  /// What a value depends on besides batch entry, head and sizes.
+  enum Dependence : unsigned { onScore = 1, onQuery = 2, onKey = 4 };
+  unsigned dependenceOf(mlir::Value value) const {
+    return dependence.lookup(value);
+  }
+  bool isCostly(mlir::Value value) const { return costly.contains(value); }
+  /// Values that others with more dependence use.
+  llvm::SmallVector<mlir::Value> frontier(unsigned of) const;
+  using Result = llvm::function_ref<mlir::Value(Scalar element, Scalar result)>;
+  mlir::Value map(TileBuilder &builder, const Rows &rows, mlir::Value scores,
+                  Scalar key, Pairs pairs, Result result) const;
+
+  const Arguments &arguments;
+  mlir::Region &region;
+  RegionRanges ranges;
+  llvm::DenseMap<mlir::Value, unsigned> dependence;
+  llvm::DenseSet<mlir::Value> costly;
+  mlir::Value result; ///< without its factor
+  double ofResult = 1;
+};
+
+} // namespace attn
+
+#endif

@@ -1,0 +1,72 @@
+//===- RegionWriter.h - Writes values of a region ---------------*- C++ -*-===//
+//
+// Where the builder stands, on demand: what a value needs is written before it,
+// once.  Integers are i1, i32 or i64 as their ranges ask (RegionRanges.h), with
+// the bits of their type; floats are f32, and rounded where a region says so.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_KERNELS_REGION_REGIONWRITER_H
+#define ATTN_LIB_KERNELS_REGION_REGIONWRITER_H
+
+#include "Region/RegionCode.h"
+
+namespace attn {
+
+class RegionWriter {
+public:
+  RegionWriter(TileBuilder &builder, const RegionCode &code,
+               const RegionCode::Rows &rows, Pairs pairs)
+      : b(builder), code(code), rows(rows), pairs(pairs) {}
+
+  /// Where an element is, by its row and column in the fragment.
+  void setRow(Scalar row) { this->row = row; }
+  void setColumn(Scalar key, Scalar column) {
+    this->key = key;
+    this->column = column;
+  }
+  /// Its product of a query and a key.
+  void setProduct(Scalar product) { ofElement = product; }
+  void set(mlir::Value value, Scalar is) { known[value] = is; }
+
+  mlir::Value write(mlir::Value value);
+
+private:
+  using Value = mlir::Value;
+  using Type = mlir::Type;
+
+  Value argument(mlir::BlockArgument argument);
+  Value operation(mlir::Operation &op, ScalarKind kind);
+  Value constant(mlir::Operation &op);
+  Value read(mlir::Operation &op);
+  Value integers(mlir::Operation &op, ScalarKind kind);
+  Value quotient(ScalarKind kind, Value a, Value divisor);
+  Value comparison(mlir::Operation &op);
+  Value converted(mlir::Operation &op, ScalarKind kind);
+  Value floats(mlir::Operation &op, ScalarKind kind);
+  Value product(mlir::Operation &op, ScalarKind kind);
+
+  Scalar position(unsigned number);
+  Scalar real(double value) { return b.f32(value); }
+  Type typeOf(Value integer) const;
+  /// An integer with so many bits.
+  Value as(Value value, unsigned bits, bool isUnsigned = false);
+  Value number(Type type, int64_t value);
+  /// The bits of a narrow type, with its sign or without.
+  Value wrapped(Value value, unsigned bits);
+  Value masked(Value value, unsigned bits);
+  template <typename Op> Value make(Value a, Value c) {
+    return b.createOrFold<Op>(a, c);
+  }
+
+  TileBuilder &b;
+  const RegionCode &code;
+  const RegionCode::Rows &rows;
+  Pairs pairs;
+  Scalar row, key, column, ofElement;
+  llvm::DenseMap<Value, Value> known;
+};
+
+} // namespace attn
+
+#endif

@@ -1,0 +1,72 @@
+//===- Scoring.cpp - What clauses make of scores in a kernel --------------===//
+
+#include "Region/Scoring.h"
+
+using namespace mlir;
+using namespace attn;
+
+void Scoring::declare(Arguments &arguments, TileBuilder &b,
+                      const KernelRequest &request) {
+  RegionCode::declare(arguments, b, {request.sees, request.score});
+  if (!request.problem.clauses.sinks)
+    return;
+  ArgumentRole sinks(Role::sinks);
+  arguments.pointer(sinks, b.getF32Type());
+  arguments.scalar(sinks.at(Facet::offset), b.getI64Type());
+  arguments.scalar(sinks.at(Facet::strideBatch), b.getI64Type());
+}
+
+Scoring::Scoring(const Arguments &arguments, const KernelRequest &request)
+    : arguments(arguments), hasSinks(request.problem.clauses.sinks),
+      scaleOfRequest(request.scale) {
+  if (request.sees)
+    sees.emplace(arguments, *request.sees);
+  if (request.score)
+    score.emplace(arguments, *request.score);
+}
+
+Scalar Scoring::scale(TileBuilder &b) const {
+  return score ? b.f32(score->factor()) : arguments.get(b, Role::scale);
+}
+
+Scoring::Rows Scoring::ofRows(TileBuilder &b, const Tile &tile, Scalar row,
+                              int64_t count) const {
+  Rows rows;
+  if (sees)
+    rows.sees = sees->ofRows(b, tile.batch, tile.head, row, count);
+  if (score)
+    rows.score = score->ofRows(b, tile.batch, tile.head, row, count);
+  if (hasSinks) {
+    // The only stride of an array of heads.
+    ArgumentRole sinks(Role::sinks);
+    Scalar place =
+        b.wide(tile.head) * arguments.get(b, sinks.at(Facet::strideBatch));
+    rows.sink = b.wrap(tile::ReadOp::create(
+        b, b.getF32Type(), Value(arguments.get(b, sinks)),
+        Value(arguments.get(b, sinks.at(Facet::offset))), Value(place),
+        Value()));
+  }
+  return rows;
+}
+
+Pairs Scoring::pairsOf(bool isCut, bool isListed) const {
+  if (isCut)
+    return Pairs::any;
+  // Full blocks are seen whatever a region says.
+  if (isListed)
+    return Pairs::inRange;
+  return sees ? Pairs::any : Pairs::seen;
+}
+
+Value Scoring::scored(TileBuilder &b, const Rows &rows, Value scores,
+                      Scalar key, Pairs pairs) const {
+  return score ? score->scored(b, *rows.score, scores, key, pairs) : scores;
+}
+
+Value Scoring::hidden(TileBuilder &b, const Rows &rows, Value scores,
+                      Scalar key, bool isCut) const {
+  if (!sees)
+    return scores;
+  Pairs pairs = isCut ? Pairs::any : Pairs::seen;
+  return sees->hidden(b, *rows.sees, scores, key, pairs);
+}

@@ -1,0 +1,164 @@
+//===- ClauseCase.cpp - Clauses of an op, their arrays and truth ----------===//
+
+#include "Harness/ClauseCase.h"
+
+#include "Harness/Normals.h"
+
+#include "attn/Host/Rounding.h"
+#include "attn/Schedule/Tensor.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Index/IR/IndexDialect.h"
+#include "mlir/Parser/Parser.h"
+
+#include <gtest/gtest.h>
+
+using namespace mlir;
+using namespace attn;
+
+/// Elements in front of an array, and more of a row than it has.
+static constexpr int64_t kBefore = 5, kGap = 3;
+
+static std::string spelled(DataType type) {
+  return type == DataType::f8e4m3 ? "f8E4M3FN" : std::string(name(type));
+}
+
+/// The op that has these clauses.
+static std::string moduleOf(const Problem &p, const std::string &text,
+                            const std::vector<std::string> &captures) {
+  auto tensor = [](std::vector<int64_t> sizes, const std::string &element) {
+    std::string type = "tensor<";
+    for (int64_t size : sizes)
+      type += std::to_string(size) + "x";
+    return type + element + ">";
+  };
+  std::string q = tensor(sizesOf(Role::q, p), spelled(p.dtype)),
+              k = tensor(sizesOf(Role::k, p), spelled(p.dtype)),
+              v = tensor(sizesOf(Role::v, p), spelled(p.dtype)),
+              o = tensor(sizesOf(Role::o, p), spelled(resultType(p)));
+  std::string arguments;
+  for (size_t i = 0; i < captures.size(); ++i)
+    arguments += ", %x" + std::to_string(i) + ": " + captures[i];
+  return "func.func @f(%q: " + q + ", %k: " + k + ", %v: " + v + arguments +
+         ") -> " + o + " {\n  %o = attn.forward %q, %k, %v " + text + " : " +
+         q + ", " + k + ", " + v + " -> " + o + "\n  return %o : " + o + "\n}";
+}
+
+ClauseCase::ClauseCase(MLIRContext &context, const Problem &problem,
+                       const std::string &text,
+                       const std::vector<std::string> &captures, uint64_t seed,
+                       int64_t most)
+    : text(text) {
+  context.loadDialect<AttnDialect, func::FuncDialect, index::IndexDialect>();
+  std::string source = moduleOf(problem, text, captures);
+  module = parseSourceString<ModuleOp>(source, &context);
+  EXPECT_TRUE(module) << source;
+  if (!module)
+    return;
+  module->walk([&](AttentionOpInterface found) { op = found; });
+  Draws draw(seed);
+  Normals normal(seed);
+  for (Value input : op.clauseInputs()) {
+    auto type = cast<ShapedType>(input.getType());
+    CapturedArray &array = arrays.emplace_back();
+    array.sizes = type.getShape().vec();
+    for (int64_t i = 0; i < type.getNumElements(); ++i)
+      if (Type element = type.getElementType(); element.isBF16())
+        array.reals.push_back(roundToBf16(normal()));
+      else if (element.isF16())
+        array.reals.push_back(roundToF16(normal()));
+      else if (element.isF32())
+        array.reals.push_back(normal());
+      else
+        array.wholes.push_back(-draw(0, element.isInteger(1) ? 1 : most));
+    if (layouts.size() < op.captures().size())
+      layouts.push_back(layoutOf(type));
+  }
+  reference = std::make_unique<ClauseReference>(op, arrays, problem.queries,
+                                                problem.keys);
+}
+
+ClauseCase::Layout ClauseCase::layoutOf(ShapedType type) const {
+  std::vector<int64_t> strides(type.getRank(), 1);
+  int64_t elements = 1;
+  for (int64_t dim = type.getRank() - 1; dim >= 0; --dim) {
+    strides[dim] = elements;
+    elements = elements * type.getDimSize(dim) + (dim > 0 ? kGap : 0);
+  }
+  return {type.getElementType(), strides, elements};
+}
+
+ScoreClauses ClauseCase::flags() {
+  return {op.sees() != nullptr, op.score() != nullptr,
+          !op.clauseOperands(ClauseGroup::sinks).empty()};
+}
+
+void ClauseCase::addTo(KernelRequest &request) {
+  request.sees = op.sees();
+  request.score = op.score();
+}
+
+/// Calls with the number of every element, and where it lies.
+static void forEach(const std::vector<int64_t> &sizes,
+                    const std::vector<int64_t> &strides,
+                    function_ref<void(int64_t, int64_t)> body) {
+  int64_t count = 1;
+  for (int64_t size : sizes)
+    count *= size;
+  for (int64_t number = 0; number < count; ++number) {
+    int64_t rest = number, place = 0;
+    for (size_t dim = sizes.size(); dim-- > 0; rest /= sizes[dim])
+      place += rest % sizes[dim] * strides[dim];
+    body(number, place);
+  }
+}
+
+void ClauseCase::upload(GlobalMemory &memory,
+                        llvm::StringMap<uint64_t> &addresses) const {
+  for (size_t i = 0; i < layouts.size(); ++i) {
+    const CapturedArray &array = arrays[i];
+    const Layout &layout = layouts[i];
+    int64_t bits = layout.element.getIntOrFloatBitWidth();
+    int64_t bytes = std::max<int64_t>(bits / 8, 1);
+    std::vector<uint8_t> data((kBefore + layout.elements) * bytes, 0xff);
+    forEach(array.sizes, layout.strides, [&](int64_t number, int64_t place) {
+      uint64_t word;
+      if (array.reals.empty())
+        word = uint64_t(array.wholes[number]) & (bits == 1 ? 1 : ~uint64_t(0));
+      else if (layout.element.isBF16())
+        word = bf16FromFloat(float(array.reals[number]));
+      else if (layout.element.isF16())
+        word = f16FromFloat(float(array.reals[number]));
+      else
+        word = bitsOfFloat(float(array.reals[number]));
+      std::memcpy(&data[(kBefore + place) * bytes], &word, bytes);
+    });
+    uint64_t address = memory.allocate(int64_t(data.size()));
+    memory.write(address, data.data(), int64_t(data.size()));
+    addresses[str(ArgumentRole(Role::capture, Facet::itself, int(i)))] =
+        address;
+  }
+  if (!reference->clauses().sinks)
+    return;
+  std::vector<float> sinks(arrays.back().reals.begin(),
+                           arrays.back().reals.end());
+  addresses[str(Role::sinks)] = attn::upload(memory, sinks, DataType::f32);
+}
+
+std::optional<int64_t> ClauseCase::integerOf(const ArgumentRole &role) const {
+  if (role.facet == Facet::itself)
+    return std::nullopt;
+  if (role.role == Role::sinks)
+    return role.facet == Facet::strideBatch ? 1 : 0;
+  if (role.role != Role::capture)
+    return std::nullopt;
+  if (role.facet == Facet::offset)
+    return kBefore;
+  const Layout &layout = layouts[role.part];
+  for (size_t dim = 0; dim < layout.strides.size(); ++dim) {
+    if (role.facet == kCapturedStrides[dim])
+      return layout.strides[dim];
+    if (role.facet == kCapturedSizes[dim])
+      return arrays[role.part].sizes[dim];
+  }
+  return std::nullopt;
+}

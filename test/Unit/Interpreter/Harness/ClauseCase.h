@@ -1,0 +1,60 @@
+//===- ClauseCase.h - Clauses of an op, their arrays and truth --*- C++ -*-===//
+//
+// An op with clauses is parsed from text; what it captures is drawn at random.
+// Arrays lie in memory with gaps of poison between rows and in front, and
+// nothing behind, so that who reads beside one is found out.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_TEST_UNIT_INTERPRETER_CLAUSECASE_H
+#define ATTN_TEST_UNIT_INTERPRETER_CLAUSECASE_H
+
+#include "Harness/CaseArrays.h"
+#include "Harness/Draws.h"
+
+#include "attn/Interpreter/ClauseReference.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace attn {
+
+class ClauseCase {
+public:
+  /// `text` is what stands behind the operands of `attn.forward`, with captures
+  /// %x0, %x1, .. of these types.  Integers of captures are from 0 to `most`.
+  ClauseCase(mlir::MLIRContext &context, const Problem &problem,
+             const std::string &text, const std::vector<std::string> &captures,
+             uint64_t seed, int64_t most = 3);
+
+  /// Flags of the problem.
+  ScoreClauses flags();
+  void addTo(KernelRequest &request);
+  const oracle::Clauses &clauses() const { return reference->clauses(); }
+
+  /// Writes the arrays; where they are, by role.
+  void upload(GlobalMemory &memory, llvm::StringMap<uint64_t> &addresses) const;
+  /// What an argument of that role is, if it is of one of the arrays.
+  std::optional<int64_t> integerOf(const ArgumentRole &role) const;
+
+  const std::string text;
+
+private:
+  /// Of an array as it lies in memory.
+  struct Layout {
+    mlir::Type element;
+    std::vector<int64_t> strides;
+    int64_t elements;
+  };
+  Layout layoutOf(mlir::ShapedType type) const;
+
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  AttentionOpInterface op;
+  std::vector<CapturedArray> arrays;
+  std::vector<Layout> layouts; ///< of captures
+  std::unique_ptr<ClauseReference> reference;
+};
+
+} // namespace attn
+
+#endif

@@ -1,0 +1,157 @@
+//===- Clauses.cpp - Do kernels score and hide as clauses say? ------------===//
+//
+// Short forms, random regions and sinks, with every mask and with lists; ragged
+// ends, rows that see nothing, and captures beside which nothing may be read.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Harness/BuiltKernel.h"
+#include "Harness/RandomRegion.h"
+
+#include <limits>
+
+using namespace mlir;
+using namespace attn;
+
+namespace {
+
+class Clauses : public BuiltKernel {
+protected:
+  /// Two heads that share keys, in two batch entries.
+  static Problem problem(int64_t queries, int64_t keys, Mask mask = {},
+                         DataType type = DataType::bf16) {
+    Problem p = oneHead(queries, keys, 32, 16, mask, type);
+    p.batch = 2;
+    p.heads = 4;
+    p.kvHeads = 2;
+    return p;
+  }
+
+  void check(Problem p, const Tiles &tiles, const std::string &text,
+             const std::vector<std::string> &captures = {},
+             InterpreterOptions options = {}) {
+    ClauseCase clauses(context, p, text, captures, ++seed);
+    p.clauses = clauses.flags();
+    FlashCase flash(p, tiles, seed);
+    if (p.pattern)
+      flash.list({}, {}, seed);
+    flash.use(clauses);
+    OwningOpRef<ModuleOp> module =
+        buildFlash(context, p, tiles, flash.scale, &clauses);
+    tile::KernelOp kernel = *module->getOps<tile::KernelOp>().begin();
+    SCOPED_TRACE(tiles.str() + "; queries " + std::to_string(p.queries) +
+                 ", keys " + std::to_string(p.keys) + ", " + str(p.mask) +
+                 ", seed " + std::to_string(seed) + "\n" + text);
+    Outcome outcome = flash.run(kernel, options);
+    ASSERT_EQ(outcome.error, "");
+    EXPECT_LT(outcome.relativeError, limitOf(flash));
+    EXPECT_LT(outcome.lseError, limitOfLse(p));
+    if (p.lseLow)
+      EXPECT_LT(outcome.lowError, limitOfLse(p));
+  }
+
+  /// On both families.
+  void checkBoth(const Problem &p, const std::string &text,
+                 const std::vector<std::string> &captures = {}) {
+    check(p, mmaSync(32, 32, 2, 2), text, captures);
+    check(p, wgmma(64, 32, 2, 1), text, captures);
+  }
+
+  static Tiles wgmma(int64_t query, int64_t key, int64_t stages,
+                     int64_t queryStages, bool overlap = true) {
+    return {{"query", query},     {"key", key},
+            {"stages", stages},   {"query_stages", queryStages},
+            {"staging", 64},      {"ping_pong", 0},
+            {"overlap", overlap}, {"persistent", 1}};
+  }
+  static Tiles mmaSync(int64_t query, int64_t key, int64_t stages,
+                       int64_t warps) {
+    return {
+        {"query", query}, {"key", key}, {"stages", stages}, {"warps", warps}};
+  }
+
+  uint64_t seed = 1;
+};
+
+std::string tensor(std::initializer_list<int64_t> sizes,
+                   const std::string &element) {
+  std::string text = "tensor<";
+  for (int64_t size : sizes)
+    text += std::to_string(size) + "x";
+  return text + element + ">";
+}
+
+} // namespace
+
+TEST_F(Clauses, ShortForms) {
+  for (const Mask &mask : kMasks) {
+    Problem p = problem(70, 90, mask);
+    checkBoth(p, "softcap(2.5)");
+    std::string slopes = tensor({4}, "f32"), ids = tensor({2, 90}, "i32"),
+                bias = tensor({4, 70, 90}, "bf16");
+    checkBoth(p, "alibi(%x0 : " + slopes + ")", {slopes});
+    checkBoth(p, "bias(%x0 : " + bias + ")", {bias});
+    checkBoth(p, "document(%x0 : " + ids + ")", {ids});
+    checkBoth(p, "document(%x0 : " + ids + ") softcap(3.0) alibi(%x1 : " +
+                     slopes + ") bias(%x2 : " + bias + ")",
+              {ids, slopes, bias});
+  }
+}
+
+TEST_F(Clauses, SinksAreInEveryRow) {
+  std::string sinks = tensor({4}, "f32");
+  for (const Mask &mask : kMasks)
+    for (bool lseLow : {false, true}) {
+      Problem p = problem(130, 70, mask);
+      p.lseLow = lseLow;
+      checkBoth(p, "sinks(%x0 : " + sinks + ")", {sinks});
+    }
+  // Rows that see nothing.
+  checkBoth(problem(80, 20, {MaskKind::causalBottomRight}),
+            "sinks(%x0 : " + sinks + ")", {sinks});
+  checkBoth(problem(40, 0), "sinks(%x0 : " + sinks + ")", {sinks});
+}
+
+TEST_F(Clauses, RandomRegions) {
+  for (int i = 0; i < 40; ++i) {
+    Draws draw(seed);
+    Problem p = problem(draw(1, 140), draw(1, 140), kMasks[draw(0, 5)],
+                        draw(0, 1) ? DataType::bf16 : DataType::f16);
+    RandomRegion region(p, seed * 31 + 7);
+    std::string text = region.captures() + (draw(0, 1) ? region.sees() : "") +
+                       (draw(0, 2) ? region.score() : "");
+    checkBoth(p, text, region.types());
+  }
+}
+
+TEST_F(Clauses, WithLists) {
+  for (int i = 0; i < 20; ++i) {
+    Draws draw(seed);
+    Problem p = problem(draw(1, 200), draw(1, 200), kMasks[draw(0, 5)]);
+    p.pattern.emplace(BlockSize{64, 64}, /*density=*/0.5);
+    RandomRegion region(p, seed * 17 + 3);
+    std::string text = region.captures() + region.sees() + region.score();
+    check(p, mmaSync(32, 32, 2, 2), text, region.types());
+    check(p, wgmma(64, 32, 2, 1), text, region.types());
+  }
+}
+
+TEST_F(Clauses, TilesAndTypes) {
+  std::string slopes = tensor({4}, "f32"), bias = tensor({90}, "f16");
+  std::string text = "softcap(3.0) alibi(%x0 : " + slopes + ") sinks(%x1 : " +
+                     slopes + ")";
+  for (int64_t groups : {1, 2, 3})
+    for (bool overlap : {false, true}) {
+      Problem p = problem(300, 200, {MaskKind::causal});
+      check(p, wgmma(64 * groups, 64, 2, 1 + overlap, overlap), text,
+            {slopes, slopes});
+    }
+  for (int64_t stages : {1, 3})
+    check(problem(100, 120, {MaskKind::window, 40, 7}),
+          mmaSync(64, 16, stages, 4), text, {slopes, slopes});
+  Problem p = problem(100, 120, {MaskKind::causal}, DataType::f32);
+  Tiles tiles = wgmma(128, 64, 1, 1);
+  tiles.set("staging", 0);
+  check(p, tiles, text, {slopes, slopes});
+  check(p, mmaSync(32, 32, 2, 2), text, {slopes, slopes});
+}
