@@ -28,6 +28,7 @@ import sys
 import doc_diagrams
 import doc_figures
 import doc_reference
+import doc_sparse
 import doc_tables
 import machine_probe
 
@@ -151,7 +152,10 @@ def generate(build, what):
 
 def made(build):
     """What makes each file that is generated whole."""
-    return {**MADE, **doc_diagrams.pages(lambda command: run(build, command))}
+    def told(command):
+        return run(build, command)
+
+    return {**MADE, **doc_diagrams.pages(told), **doc_sparse.pages(told)}
 
 
 def renewed(build, name, old, makers):

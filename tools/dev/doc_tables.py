@@ -5,6 +5,7 @@
 `times`     the constants of time, of Times.def
 `fit`       how well they choose, as tools/bench/fit.py wrote it
 `mutants`   of every kernel, how many of its mutants are found
+`blocks`    time on lists of blocks beside FlashAttention-4 and all pairs
 `turns`     speed beside cuDNN and FlashAttention-4, from the newest run
 """
 
@@ -14,6 +15,7 @@ import os
 import re
 
 import doc_figures
+import doc_sparse
 import machine_probe
 
 # Types that each direction takes.
@@ -207,4 +209,4 @@ def turns_setting(_):
 
 TABLES = {"works": works, "machines": machines, "mutants": mutants,
           "times": times, "fit": fit, "turns": turns,
-          "turns setting": turns_setting}
+          "turns setting": turns_setting, "blocks": doc_sparse.speed_table}
