@@ -62,10 +62,11 @@ public:
   }
 
 private:
-  /// Buffers.  O is staged for the store where Q was.
+  /// Buffers.  O is staged for the store where Q was; parts are not staged.
   void allocate() {
     SmemType typeQ = products.bufferOfRows(1, query, dim);
-    SmemType typeO = products.bufferOfRows(1, query, dimV);
+    SmemType typeO =
+        parts.areSeveral() ? typeQ : products.bufferOfRows(1, query, dimV);
     bool larger = typeO.totalBytes() > typeQ.totalBytes();
     Value strips = AllocOp::create(b, larger ? typeO : typeQ, "query");
     bufferQ = larger ? Value(AliasOp::create(b, typeQ, strips)) : strips;

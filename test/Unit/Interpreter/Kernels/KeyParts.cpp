@@ -11,6 +11,7 @@
 #include "Harness/BuiltKernel.h"
 
 #include "attn/Schedule/Plan.h"
+#include "attn/Tile/SharedMemory.h"
 
 #include "../../Share.h"
 
@@ -87,6 +88,10 @@ protected:
     Outcome outcome = flash.run(*module->getOps<tile::KernelOp>().begin());
     EXPECT_EQ(outcome.traffic.global, plan->bytes.l2) << tiles.str();
     EXPECT_EQ(outcome.traffic.smem, plan->bytes.smem) << tiles.str();
+    EXPECT_EQ(tile::SharedMemory(*module->getOps<tile::KernelOp>().begin())
+                  .totalBytes(),
+              plan->footprint.smemBytes)
+        << tiles.str();
   }
 
   /// A row whose query is NaN is NaN, and no other one.
