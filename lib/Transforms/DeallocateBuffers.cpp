@@ -82,16 +82,14 @@ namespace {
 class RegionsAside {
 public:
   explicit RegionsAside(func::FuncOp function) : function(function) {
-    for (AttentionOpInterface op : opsWith([](AttentionOpInterface op) {
-           return op->getNumRegions() != 0;
-         }))
+    for (AttentionOpInterface op : opsWith(
+             [](AttentionOpInterface op) { return op->getNumRegions() != 0; }))
       take(op);
   }
 
   void putBack() {
-    for (AttentionOpInterface op : opsWith([](AttentionOpInterface op) {
-           return op->hasAttr(kNumber);
-         }))
+    for (AttentionOpInterface op :
+         opsWith([](AttentionOpInterface op) { return op->hasAttr(kNumber); }))
       give(op);
   }
 

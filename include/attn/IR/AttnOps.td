@@ -198,6 +198,20 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     and has no value: LSE includes it. A query that sees no key gives O = 0 and
     LSE = the sink.
 
+    **Clauses in kernels.** `flash` takes regions and sinks forward,
+    `flash_backward` and `split_backward` backward, on mma.sync and wgmma as far
+    as they have kernels there; other schedules refuse them by name. Floats of a
+    region are f32 there. Sums and products may be contracted, and a quotient by
+    a constant is a product. tanh is `tanh.approx.f32`, within 2^-11 of its
+    result; exp, log, sqrt and rsqrt are within a few units of the last place.
+    Differences of positions are exact as floats up to 2^24. What depends on the
+    batch entry, the head and the query is computed once for a tile. A block of
+    keys that a band or a list says to be open has no code of the band; `sees`
+    is computed in every block but the full ones of lists, so a pattern that
+    hides much belongs in lists. Elements of captures are read where they are
+    needed, through the caches: bytes of plans, which the IR of kernels is held
+    to, do not count them, nor sinks, nor lists of blocks.
+
     **Text.** Clauses (`mask`, `scale`, `precision`, `outs` and those of above)
     come in any order, each once, but `captures` in front of the regions. An attribute that the op does not know and that names no dialect
     is ignored with a warning.

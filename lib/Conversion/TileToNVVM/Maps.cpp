@@ -1,10 +1,11 @@
 //===- Maps.cpp - Elementwise functions, and numbers that lanes read ------===//
 //
 // A map is written out once per register.  Row and column of an element are a
-// number of the lane plus a constant; constants are kept outermost in sums of
-// indices, so that one address or one conversion to a float serves all columns
-// of a row: `table[i - j]` at column n is `[address - 4 n]`, and `float(j - i)`
-// is `float(j0 - i) + n`, which is exact up to 2^24.
+// number of the lane plus a constant; where numbers are read by indices, or
+// made of them, constants are kept outermost in sums of these, so that one
+// address or one conversion to a float serves all columns of a row: `table[i -
+// j]` at column n is `[address - 4 n]`, and `float(j - i)` is `float(j0 - i) +
+// n`, which is exact up to 2^24.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,10 +60,13 @@ private:
     Block &body = op.getBody().front();
     IRMapping mapping;
     mapping.map(body.getArguments(), ValueRange(arguments));
+    bool hasNumbers = llvm::any_of(body, [](Operation &inner) {
+      return isa<tile::ReadOp, arith::SIToFPOp>(inner);
+    });
     for (Operation &inner : body.without_terminator()) {
       Value result;
       if (isa<FragType>(op.getResult().getType()))
-        result = ofIndices(b, inner, mapping);
+        result = ofIndices(b, inner, mapping, hasNumbers);
       if (result)
         mapping.map(inner.getResult(0), result);
       else
@@ -72,8 +76,10 @@ private:
         cast<tile::YieldOp>(body.getTerminator()).getValue());
   }
 
-  /// What ops on i32 give of sums with constants outermost; null of others.
-  static Value ofIndices(Lane &b, Operation &op, const IRMapping &mapping) {
+  /// What ops on i32 give of sums with constants outermost; null of others, and
+  /// of all but comparisons where no numbers depend on indices.
+  static Value ofIndices(Lane &b, Operation &op, const IRMapping &mapping,
+                         bool hasNumbers) {
     if (auto compare = dyn_cast<arith::CmpIOp>(op))
       return compareIndices(b, compare, mapping);
     auto number = dyn_cast<arith::SIToFPOp>(op);
@@ -81,7 +87,7 @@ private:
                  op.getResult(0).getType().isInteger(32);
     bool isNumber = number && number.getType().isF32() &&
                     number.getIn().getType().isInteger(32);
-    if (!isSum && !isNumber)
+    if (!hasNumbers || (!isSum && !isNumber))
       return {};
     auto [left, c] = b.splitConstant(mapping.lookupOrDefault(op.getOperand(0)));
     if (isNumber)

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Score functions and sinks on a GPU: against fp64, and beside plain causal.
+
+    clauses.py [--only check|time] [--backward] [--rows 8192]
+
+Softcap, ALiBi, a table of relative biases, a bias and sinks, causal, forward
+on the kernel of the plan and on mma.sync, or backward.  Times are those of 16
+heads of 128 and one batch entry, each beside plain causal in the same run, the
+least of several turns.  Needs the package and PyTorch.  The exit status is 1
+when something was wrong.
+"""
+
+import argparse
+import math
+
+TABLE = """captures(%x0 : {0}) score(%z : f32, %b, %h, %i, %j, %nq, %nk, %t) {{
+  %d = arith.subi %i, %j : index
+  %last = arith.constant 4095 : index
+  %e = arith.minsi %d, %last : index
+  %v = attn.read %t[%e] : {0}
+  %r = arith.addf %z, %v : f32
+  attn.yield %r : f32
+}}"""
+#: Schedules to check beside that of the plan.
+OTHERS = {
+    False: ["flash, query = 64, key = 64, stages = 2, warps = 4"],
+    True: ["split_backward, query = 64, key_block = 64, query_warps = 4, "
+           "key = 64, query_block = 64, key_warps = 4, stages = 2, "
+           "separate = 0",
+           "split_backward, query = 128, key_block = 64, key = 128, "
+           "query_block = 64, separate = 1, stages = 2, value_stages = 1, "
+           "persistent = 1"]}
+
+
+def type_of(array):
+    name = {"bfloat16": "bf16", "float32": "f32"}[str(array.dtype)[6:]]
+    return f"tensor<{'x'.join(map(str, array.shape))}x{name}>"
+
+
+def cases(torch, heads, queries, keys):
+    """(name, text, captures, function of scores and positions, sinks)."""
+    gpu = {"device": "cuda"}
+    i = torch.arange(queries, **gpu)[:, None]
+    j = torch.arange(keys, **gpu)[None]
+    slopes = torch.exp2(-8.0 * torch.arange(1, heads + 1, **gpu) / heads)
+    table, sinks = torch.randn(4096, **gpu), torch.randn(heads, **gpu)
+    yield "plain", "", [], lambda z: z, None
+    for cap in (50.0, 2.0):
+        yield (f"softcap {cap:.0f}", f"softcap({cap})", [],
+               lambda z, cap=cap: cap * torch.tanh(z / cap), None)
+    yield ("alibi", "alibi(%x0 : {0})", [slopes],
+           lambda z: z + slopes.double()[:, None, None] * (j - i), None)
+    yield ("table", TABLE, [table],
+           lambda z: z + table.double()[(i - j).clamp(0, 4095)], None)
+    yield "sinks", "sinks(%x0 : {0})", [sinks], lambda z: z, sinks
+    if queries * keys < 1 << 24:
+        bias = torch.randn(heads, queries, keys, dtype=torch.bfloat16, **gpu)
+        yield ("bias", "bias(%x0 : {0})", [bias],
+               lambda z: z + bias.double(), None)
+
+
+def compiled(attn, q, k, text, captures, backward, schedule=None):
+    """The function of an op with a clause."""
+    rows = f"tensor<{'x'.join(map(str, q.shape[:3]))}xf32>"
+    query, key = type_of(q), type_of(k)
+    kinds = [type_of(array) for array in captures]
+    inputs = ([query, query, key, key, query, rows] if backward else
+              [query, key, key])
+    results = [query, key, key] if backward else [query, rows]
+    names = [f"%a{n}" for n in range(len(inputs))]
+    arguments = ", ".join(
+        [f"{name}: {kind}" for name, kind in zip(names, inputs)]
+        + [f"%x{n}: {kind}" for n, kind in enumerate(kinds)])
+    outputs = ", ".join(f"%0#{n}" for n in range(len(results)))
+    text = text.format(*kinds)
+    return attn.compile(
+        f"func.func @f({arguments}) -> ({', '.join(results)}) {{\n"
+        f"  %0:{len(results)} = attn.{'backward' if backward else 'forward'} "
+        f"{', '.join(names)} mask(causal) {text} : {', '.join(inputs)} -> "
+        f"{', '.join(results)}\n  return {outputs} : {', '.join(results)}\n}}",
+        machine="h100_sxm", schedule=schedule)
+
+
+def truth(torch, q, k, v, score, sinks):
+    """O and LSE in fp64."""
+    z = torch.einsum("bhid,bhjd->bhij", q, k) / math.sqrt(q.shape[-1])
+    seen = torch.ones(z.shape[-2:], dtype=torch.bool, device="cuda").tril()
+    s = score(z).masked_fill(~seen, -math.inf)
+    if sinks is not None:
+        column = sinks.double()[None, :, None, None]
+        s = torch.cat([s, column.expand(*s.shape[:3], 1)], -1)
+    weights = torch.softmax(s, -1)[..., :k.shape[2]]
+    return weights @ v, torch.logsumexp(s, -1)
+
+
+def check(attn, torch, backward):
+    """Whether all are right; prints errors."""
+    torch.manual_seed(1)
+    good = True
+    like = {"device": "cuda", "dtype": torch.bfloat16}
+    q, k, v = (torch.randn(2, 4, n, 128, **like) for n in (333, 517, 517))
+    gradient = torch.randn_like(q)
+    for name, text, captures, score, sinks in cases(torch, 4, 333, 517):
+        exact = [t.double().requires_grad_() for t in (q, k, v)]
+        o, lse = truth(torch, *exact, score, sinks)
+        wanted = [o.detach(), lse.detach()]
+        inputs = [q, k, v]
+        results = [torch.full_like(q, math.nan),
+                   torch.full(lse.shape, math.nan, device="cuda")]
+        if backward:
+            wanted = torch.autograd.grad(o, exact, gradient.double())
+            inputs = [gradient, q, k, v, o.detach().to(q.dtype),
+                      lse.detach().float()]
+            results = [torch.full_like(t, math.nan) for t in (q, k, v)]
+        for schedule in [None, *OTHERS[backward]]:
+            program = compiled(attn, q, k, text, captures, backward, schedule)
+            program(*inputs, *captures, *results)
+            errors = [((got.double() - want).norm() / want.norm()).item()
+                      for got, want in zip(results, wanted)]
+            right = all(error < 8e-3 for error in errors)
+            good &= right
+            print(f"{name:12}{program.kernels[-1].name[14:58]:46}",
+                  *(f"{error:.1e}" for error in errors),
+                  "" if right else "WRONG", flush=True)
+    return good
+
+
+def time(attn, torch, backward, rows):
+    like = {"device": "cuda", "dtype": torch.bfloat16}
+    q, k, v, o, gradient = (torch.randn(1, 16, rows, 128, **like)
+                            for _ in range(5))
+    lse = torch.full((1, 16, rows), 10.0, device="cuda")
+    results = [torch.empty_like(t) for t in (q, k, v)]
+    arrays = ([gradient, q, k, v, o, lse], results) if backward else (
+        [q, k, v], [o, lse])
+    calls = {}
+    for name, text, captures, _, _ in cases(torch, 16, rows, rows):
+        if name in ("softcap 2", "bias"):
+            continue
+        program = compiled(attn, q, k, text, captures, backward)
+        calls[name] = (program, [*arrays[0], *captures, *arrays[1]])
+        print(f"{name:12}{program.kernels[0].schedule}",
+              *(f"{kernel.registers} registers, {kernel.stack_bytes} of stack"
+                for kernel in program.kernels), sep="; ", flush=True)
+    least = dict.fromkeys(calls, math.inf)
+    for _ in range(6):
+        for name, (program, values) in calls.items():
+            begin, end = (torch.cuda.Event(enable_timing=True)
+                          for _ in range(2))
+            program(*values)
+            begin.record()
+            for _ in range(10):
+                program(*values)
+            end.record()
+            torch.cuda.synchronize()
+            least[name] = min(least[name], begin.elapsed_time(end) / 10)
+    for name, best in least.items():
+        print(f"{name:12}{best * 1e3:9.1f} us  x{best / least['plain']:.3f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=["check", "time"])
+    parser.add_argument("--backward", action="store_true")
+    parser.add_argument("--rows", type=int, default=8192)
+    options = parser.parse_args()
+    import torch
+    import attn
+    if options.only != "check":
+        time(attn, torch, options.backward, options.rows)
+    if options.only != "time":
+        raise SystemExit(not check(attn, torch, options.backward))
+
+
+if __name__ == "__main__":
+    main()
