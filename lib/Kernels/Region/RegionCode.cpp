@@ -102,11 +102,11 @@ SmallVector<Value> RegionCode::frontier(unsigned of) const {
   SmallVector<Value> values;
   for (Operation &op : region.front().without_terminator()) {
     Value value = op.getResult(0);
-    bool isUsed = value == result ||
-                  llvm::any_of(value.getUsers(), [&](Operation *user) {
-                    return user->getNumResults() == 1 &&
-                           dependenceOf(user->getResult(0)) != of;
-                  });
+    bool isUsed =
+        value == result || llvm::any_of(value.getUsers(), [&](Operation *user) {
+          return user->getNumResults() == 1 &&
+                 dependenceOf(user->getResult(0)) != of;
+        });
     if (dependenceOf(value) == of && isUsed &&
         scalarKindOf(&op) != ScalarKind::constant)
       values.push_back(value);
@@ -124,8 +124,8 @@ RegionCode::Rows RegionCode::ofRows(TileBuilder &b, Scalar batch, Scalar head,
   for (Value value : frontier(onQuery)) {
     Type type = value.getType();
     bool isReal = isa<FloatType>(type);
-    if (!isCostly(value) || (!isReal && (bitsOf(type) == 1 ||
-                                         !ranges.isSmall(value))))
+    if (!isCostly(value) ||
+        (!isReal && (bitsOf(type) == 1 || !ranges.isSmall(value))))
       continue;
     Type rowType = isReal ? b.rowType(count) : b.indexRowType(count);
     Value ofRow =
@@ -171,4 +171,12 @@ Value RegionCode::hidden(TileBuilder &b, const Rows &rows, Value scores,
              [&](Scalar score, Scalar isSeen) -> Value {
                return b.select(isSeen, score, b.f32(-kInfinity));
              });
+}
+
+Value RegionCode::shown(TileBuilder &b, const Rows &rows, Scalar key,
+                        int64_t keys, Pairs pairs) const {
+  Value all = b.fill(b.f32(1), b.accType(rows.count, keys));
+  return map(b, rows, all, key, pairs, [&](Scalar one, Scalar isSeen) -> Value {
+    return b.select(isSeen, one, b.f32(0));
+  });
 }

@@ -69,6 +69,10 @@ public:
   /// Of a region of `sees`, scores with -inf where a query does not see a key.
   mlir::Value hidden(TileBuilder &builder, const Rows &rows, mlir::Value scores,
                      Scalar key, Pairs pairs) const;
+  /// Of a region of `sees`, 1 where a query sees a key, and 0 elsewhere, for so
+  /// many keys from `key` on.
+  mlir::Value shown(TileBuilder &builder, const Rows &rows, Scalar key,
+                    int64_t keys, Pairs pairs) const;
 
 private:
   friend class RegionWriter;
