@@ -6,7 +6,6 @@
 #include "attn/Schedule/Problem.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Index/IR/IndexOps.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
@@ -125,13 +124,6 @@ static std::optional<int64_t> constantOf(Value value) {
   return std::nullopt;
 }
 
-static P predicateOf(Operation &op) {
-  if (auto compare = dyn_cast<arith::CmpIOp>(op))
-    return compare.getPredicate();
-  return *arith::symbolizeCmpIPredicate(
-      index::stringifyIndexCmpPredicate(cast<index::CmpOp>(op).getPred()));
-}
-
 static unsigned widthOf(Type type) {
   auto integer = dyn_cast<IntegerType>(type);
   return integer ? integer.getWidth() : 64;
@@ -245,7 +237,7 @@ Pieces Reader::atMostUnsigned(Value x, Value y, int64_t more) const {
 }
 
 Pieces Reader::compared(Operation &op, bool wanted) const {
-  P predicate = predicateOf(op);
+  P predicate = integerPredicateOf(op);
   if (!wanted)
     predicate = arith::invertPredicate(predicate);
   Value x = op.getOperand(0), y = op.getOperand(1);

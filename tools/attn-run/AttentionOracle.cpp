@@ -2,6 +2,8 @@
 
 #include "AttentionOracle.h"
 
+#include "Listings.h"
+
 #include <cmath>
 
 using namespace attn;
@@ -20,21 +22,8 @@ Floats::Floats(const HostBytes &array) {
   }
 }
 
-/// The numbers of an array that a clause takes.
-static CapturedArray capturedArray(const HostBytes &array) {
-  CapturedArray captured;
-  captured.sizes.assign(array.shape.sizes.begin(), array.shape.sizes.end());
-  bool isReal = llvm::isa<mlir::FloatType>(array.shape.elementType);
-  forEachIndex(array.shape.sizes, [&](llvm::ArrayRef<int64_t> index) {
-    if (isReal)
-      captured.reals.push_back(array.get(index));
-    else
-      captured.wholes.push_back(array.getWhole(index));
-  });
-  return captured;
-}
-
-AttentionOracle::AttentionOracle(const Attention &attention,
+AttentionOracle::AttentionOracle(const Function &function,
+                                 const Attention &attention,
                                  const std::vector<HostBytes> &arrays,
                                  unsigned threads)
     : attention(attention), q(arrays[attention.input("q")]),
@@ -44,8 +33,8 @@ AttentionOracle::AttentionOracle(const Attention &attention,
   if (!op.hasClauses())
     return;
   std::vector<CapturedArray> captured;
-  for (const auto &[name, position] : attention.clauseInputs)
-    captured.push_back(capturedArray(arrays[position]));
+  for (const auto &[name, source] : attention.clauseInputs)
+    captured.push_back(capturedArray(function, source, arrays));
   clauses = std::make_unique<ClauseReference>(op, std::move(captured),
                                               attention.problem.queries,
                                               attention.problem.keys);

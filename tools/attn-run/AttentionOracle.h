@@ -28,7 +28,7 @@ struct Floats {
 
 class AttentionOracle {
 public:
-  AttentionOracle(const Attention &attention,
+  AttentionOracle(const Function &function, const Attention &attention,
                   const std::vector<HostBytes> &arrays, unsigned threads);
   AttentionOracle(const AttentionOracle &) = delete;
   AttentionOracle &operator=(const AttentionOracle &) = delete;

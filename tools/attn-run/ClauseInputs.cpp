@@ -75,6 +75,19 @@ static void transpose(const List &from, List to) {
   });
 }
 
+void run::drawCapture(HostBytes &array, uint64_t seed) {
+  if (llvm::isa<mlir::FloatType>(array.shape.elementType))
+    fillRandom(array, seed, 1);
+  else
+    drawRuns(array, seed);
+}
+
+void run::drawBlocks(HostBytes &counts, HostBytes &indices, unsigned kind,
+                     uint64_t seed) {
+  List list = {counts, indices};
+  drawList(list, list.columns(), kind, /*isAlone=*/false, seed);
+}
+
 namespace {
 
 /// Draws group by group.
@@ -96,24 +109,19 @@ public:
 private:
   bool has(ClauseGroup group) { return !op.clauseOperands(group).empty(); }
   HostBytes &array(ClauseGroup group, unsigned number) {
-    return arrays[attention.clauseInput(group, number)];
+    return arrays[attention.clauseInput(group, number).position];
   }
   List list(ClauseGroup group) { return {array(group, 0), array(group, 1)}; }
 
-  static void drawCapture(HostBytes &array, uint64_t seed) {
-    if (llvm::isa<mlir::FloatType>(array.shape.elementType))
-      fillRandom(array, seed, 1);
-    else
-      drawRuns(array, seed);
-  }
   void drawLists(ClauseGroup group, ClauseGroup turned, unsigned kind) {
-    if (!has(group))
+    // Lists that the function makes are none to draw.
+    if (!has(group) || attention.clauseInput(group, 0).listing)
       return;
     int64_t perBlock = op.blockSize()->keys;
     int64_t blocks = (attention.problem.keys + perBlock - 1) / perBlock;
     bool isAlone = has(ClauseGroup::partial) != has(ClauseGroup::full);
     drawList(list(group), blocks, kind, isAlone, seed);
-    if (has(turned))
+    if (has(turned) && !attention.clauseInput(turned, 0).listing)
       transpose(list(group), list(turned));
   }
 

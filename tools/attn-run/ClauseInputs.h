@@ -18,6 +18,12 @@
 
 namespace attn::run {
 
+/// Fills a captured array, and counts and indices of the partial blocks (0) or
+/// the full ones (1) of both lists.
+void drawCapture(HostBytes &array, uint64_t seed);
+void drawBlocks(HostBytes &counts, HostBytes &indices, unsigned kind,
+                uint64_t seed);
+
 /// Fills what an attention's clauses take.
 void drawClauseInputs(const Attention &attention,
                       std::vector<HostBytes> &arrays, uint64_t seed);

@@ -131,7 +131,7 @@ std::vector<Comparer> run::comparersOf(const Function &function, size_t number,
                                        Inputs inputs) {
   std::vector<Comparer> comparers;
   for (auto [output, slot] : llvm::zip_equal(function.outputs, outputs))
-    if (!output.isOfMerge && output.attention == number)
+    if (output.of == Output::Of::attention && output.attention == number)
       comparers.emplace_back(arrays[slot], output, oracle, scores, inputs);
   return comparers;
 }

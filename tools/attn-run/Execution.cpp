@@ -3,6 +3,7 @@
 #include "Execution.h"
 
 #include "ClauseInputs.h"
+#include "Listings.h"
 #include "Reference.h"
 
 #include "attn/CAPI/Binding.h"
@@ -169,6 +170,8 @@ FailureOr<Execution> run::prepare(const Function &function,
   }
   for (const Merging &merging : function.merges)
     drawParts(merging, execution.arrays, seed);
+  for (const Listing &listing : function.listings)
+    drawListing(listing, execution.arrays, seed);
 
   size_t returned = 0;
   for (const Output &output : function.outputs) {

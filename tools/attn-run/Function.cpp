@@ -1,12 +1,11 @@
 //===- Function.cpp - Inputs, outputs and sizes of a function -------------===//
 
-#include "Function.h"
+#include "FunctionReader.h"
 
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinOps.h"
 
 #include "llvm/ADT/StringExtras.h"
-
-#include <set>
 
 using namespace attn;
 using namespace attn::run;
@@ -41,7 +40,8 @@ SmallVector<int64_t> Attention::sizesOf(StringRef role) const {
   return llvm::map_to_vector<4>(shapeOf(role), sizeOf);
 }
 
-unsigned Attention::clauseInput(ClauseGroup group, unsigned number) const {
+const ArraySource &Attention::clauseInput(ClauseGroup group,
+                                          unsigned number) const {
   AttentionOpInterface op = this->op;
   for (unsigned before = 0; before < unsigned(group); ++before)
     number += op.clauseOperands(ClauseGroup(before)).size();
@@ -55,68 +55,7 @@ SmallVector<int64_t> Merging::sizesOf(StringRef role) const {
   return sizes;
 }
 
-namespace {
-
-/// Collects the parts of a Function.
-class Reader {
-public:
-  Reader(func::FuncOp function, const Extents &extents)
-      : function(function), extents(extents) {
-    result.op = function;
-  }
-
-  FailureOr<Function> read();
-
-private:
-  LogicalResult readArguments();
-  LogicalResult readAttention(AttentionOpInterface op);
-  LogicalResult readInputs(Attention &attention);
-  LogicalResult readSizes(Attention &attention);
-  LogicalResult readClauses(Attention &attention);
-  LogicalResult setClauseSizes(const Attention &attention, ClauseGroup group,
-                               unsigned number, unsigned position);
-  LogicalResult readMerge(MergeOpInterface op);
-  LogicalResult checkSizes(Operation *op, StringRef role, unsigned argument,
-                           ArrayRef<int64_t> expected, StringRef from);
-  /// A destination on memrefs.
-  LogicalResult readOut(Operation *op, Value target, Output output);
-  LogicalResult readReturn(func::ReturnOp op);
-  Output outputOf(size_t number, bool isOfMerge, StringRef role);
-  void addOutput(Output output, unsigned position, Type type);
-  LogicalResult checkUnwritten(Operation *op,
-                               const std::map<std::string, unsigned> &inputs);
-  /// The position of an operand among the arguments.
-  FailureOr<unsigned> argumentOf(Operation *op, Value value, StringRef operand);
-  /// Whether a value is O or LSE of a forward op before.
-  bool isGiven(Value value, StringRef role);
-  /// An option that gives a size, whether one is open, and what others are.
-  struct SizeOption {
-    Extent extent;
-    StringRef name;
-    std::optional<int64_t> given;
-    bool isUsed = false;
-    std::set<int64_t> known;
-  };
-  SizeOption *optionOf(Extent extent);
-  /// A size that is given and is not that of any array.
-  LogicalResult checkOptions();
-
-  /// Enters sizes for the open ones of an argument.
-  LogicalResult setSizes(unsigned argument, StringRef role, Operation *op);
-
-  func::FuncOp function;
-  const Extents &extents;
-  Function result;
-  llvm::SmallBitVector written;
-  SizeOption sizeOptions[3] = {
-      {Extent::batch, "--batch", extents.batch, false, {}},
-      {Extent::queries, "--queries", extents.queries, false, {}},
-      {Extent::keys, "--keys", extents.keys, false, {}}};
-};
-
-} // namespace
-
-FailureOr<Function> Reader::read() {
+FailureOr<Function> FunctionReader::read() {
   if (failed(readArguments()))
     return failure();
   for (Operation &op : function.getBody().front()) {
@@ -125,10 +64,15 @@ FailureOr<Function> Reader::read() {
       read = readAttention(attention);
     else if (auto merge = dyn_cast<MergeOpInterface>(op))
       read = readMerge(merge);
+    else if (auto lists = dyn_cast<BlockListsOp>(op))
+      read = readListing(lists, lists.getCaptures(), lists.getOuts());
+    else if (auto lists = dyn_cast<TransposeBlocksOp>(op))
+      read = readListing(lists, lists.inputs(), lists.getOuts());
     else if (auto end = dyn_cast<func::ReturnOp>(op))
       read = readReturn(end);
     else if (op.getName().getStringRef() != "tensor.empty" &&
              op.getName().getStringRef() != "tensor.dim" &&
+             op.getName().getStringRef() != "memref.dim" &&
              op.getName().getStringRef() != "arith.constant")
       return op.emitError("expects attn.forward, attn.backward or merges on "
                           "arguments of the function, for which there is a "
@@ -137,17 +81,25 @@ FailureOr<Function> Reader::read() {
     if (failed(read))
       return failure();
   }
-  if (result.attentions.empty() && result.merges.empty())
+  if (result.attentions.empty() && result.merges.empty() &&
+      result.listings.empty())
     return function.emitError("expects an attn.forward or attn.backward in the "
                               "function, but got none");
   if (failed(checkOptions()))
     return failure();
   for (Attention &attention : result.attentions) {
     std::map<std::string, unsigned> inputs = attention.inputs;
-    inputs.insert(attention.clauseInputs.begin(), attention.clauseInputs.end());
+    for (const auto &[name, source] : attention.clauseInputs)
+      if (!source.listing)
+        inputs[name] = source.position;
     if (failed(checkUnwritten(attention.op, inputs)))
       return failure();
   }
+  for (Listing &listing : result.listings)
+    for (const ArraySource &source : listing.inputs)
+      if (!source.listing &&
+          failed(checkUnwritten(listing.op, {{"", source.position}})))
+        return failure();
   for (Merging &merging : result.merges)
     if (failed(checkUnwritten(merging.op, merging.inputs)))
       return failure();
@@ -155,8 +107,8 @@ FailureOr<Function> Reader::read() {
 }
 
 LogicalResult
-Reader::checkUnwritten(Operation *op,
-                       const std::map<std::string, unsigned> &inputs) {
+FunctionReader::checkUnwritten(Operation *op,
+                               const std::map<std::string, unsigned> &inputs) {
   for (const auto &[role, input] : inputs)
     if (written.test(input))
       return op->emitError("expects inputs that nothing writes, but got "
@@ -165,7 +117,7 @@ Reader::checkUnwritten(Operation *op,
   return success();
 }
 
-LogicalResult Reader::readArguments() {
+LogicalResult FunctionReader::readArguments() {
   written.resize(function.getNumArguments());
   for (auto [position, type] : llvm::enumerate(function.getArgumentTypes())) {
     auto shaped = dyn_cast<ShapedType>(type);
@@ -178,8 +130,8 @@ LogicalResult Reader::readArguments() {
   return success();
 }
 
-FailureOr<unsigned> Reader::argumentOf(Operation *op, Value value,
-                                       StringRef operand) {
+FailureOr<unsigned> FunctionReader::argumentOf(Operation *op, Value value,
+                                               StringRef operand) {
   auto argument = dyn_cast<BlockArgument>(value);
   if (argument && argument.getOwner() == &function.getBody().front())
     return argument.getArgNumber();
@@ -188,13 +140,13 @@ FailureOr<unsigned> Reader::argumentOf(Operation *op, Value value,
          << "a reference";
 }
 
-Reader::SizeOption *Reader::optionOf(Extent extent) {
+FunctionReader::SizeOption *FunctionReader::optionOf(Extent extent) {
   auto *found = llvm::find_if(
       sizeOptions, [&](SizeOption &each) { return each.extent == extent; });
   return found == std::end(sizeOptions) ? nullptr : found;
 }
 
-LogicalResult Reader::checkOptions() {
+LogicalResult FunctionReader::checkOptions() {
   for (const SizeOption &option : sizeOptions)
     if (option.given && !option.isUsed && !option.known.count(*option.given)) {
       InFlightDiagnostic error = function.emitError("expects ");
@@ -206,8 +158,8 @@ LogicalResult Reader::checkOptions() {
   return success();
 }
 
-LogicalResult Reader::setSizes(unsigned argument, StringRef role,
-                               Operation *op) {
+LogicalResult FunctionReader::setSizes(unsigned argument, StringRef role,
+                                       Operation *op) {
   // Open key counts follow the queries unless they are given.
   std::optional<int64_t> keys = extents.keys ? extents.keys : extents.queries;
   for (auto [dim, extent] : llvm::enumerate(shapeOf(role))) {
@@ -236,13 +188,13 @@ LogicalResult Reader::setSizes(unsigned argument, StringRef role,
   return success();
 }
 
-bool Reader::isGiven(Value value, StringRef role) {
+bool FunctionReader::isGiven(Value value, StringRef role) {
   return llvm::any_of(result.attentions, [&](Attention &attention) {
     return !attention.isBackward() && attention.op.array(role) == value;
   });
 }
 
-LogicalResult Reader::readInputs(Attention &attention) {
+LogicalResult FunctionReader::readInputs(Attention &attention) {
   AttentionOpInterface op = attention.op;
   for (const AttentionArray &array : op.arrays()) {
     bool isResult =
@@ -260,7 +212,7 @@ LogicalResult Reader::readInputs(Attention &attention) {
 }
 
 /// Sizes that types leave open are those of the arguments, and must agree.
-LogicalResult Reader::readSizes(Attention &attention) {
+LogicalResult FunctionReader::readSizes(Attention &attention) {
   Problem &problem = attention.problem;
   problem = problemOf(attention.op);
   auto sizesOf = [&](StringRef role) -> ArrayRef<int64_t> {
@@ -286,7 +238,7 @@ static bool isDrawable(Type element) {
   return element.isF32() || element.isF16() || element.isBF16();
 }
 
-LogicalResult Reader::readClauses(Attention &attention) {
+LogicalResult FunctionReader::readClauses(Attention &attention) {
   AttentionOpInterface op = attention.op;
   SmallVector<AttentionArray> arrays = op.clauseArrays();
   size_t next = 0;
@@ -295,12 +247,13 @@ LogicalResult Reader::readClauses(Attention &attention) {
                   count = op.clauseOperands(ClauseGroup(group)).size();
          number < count; ++number) {
       const AttentionArray &array = arrays[next++];
-      FailureOr<unsigned> position = argumentOf(op, array.value, array.role);
-      if (failed(position) ||
-          failed(
-              setClauseSizes(attention, ClauseGroup(group), number, *position)))
+      FailureOr<ArraySource> source = sourceOf(op, array.value, array.role);
+      if (failed(source) ||
+          (!source->listing &&
+           failed(setClauseSizes(attention, ClauseGroup(group), number,
+                                 source->position))))
         return failure();
-      attention.clauseInputs.emplace_back(array.role.str(), *position);
+      attention.clauseInputs.emplace_back(array.role.str(), *source);
       Type element = array.type().getElementType();
       if (!isDrawable(element))
         return op->emitError("expects ")
@@ -335,9 +288,9 @@ static SmallVector<int64_t> largestSizes(const Attention &attention,
   return sizes;
 }
 
-LogicalResult Reader::setClauseSizes(const Attention &attention,
-                                     ClauseGroup group, unsigned number,
-                                     unsigned position) {
+LogicalResult FunctionReader::setClauseSizes(const Attention &attention,
+                                             ClauseGroup group, unsigned number,
+                                             unsigned position) {
   SmallVector<int64_t> &sizes = result.argumentSizes[position];
   SmallVector<int64_t> expected =
       largestSizes(attention, group, number, sizes.size());
@@ -354,9 +307,10 @@ LogicalResult Reader::setClauseSizes(const Attention &attention,
                     position, expected, "q and k");
 }
 
-LogicalResult Reader::checkSizes(Operation *op, StringRef role,
-                                 unsigned argument, ArrayRef<int64_t> expected,
-                                 StringRef from) {
+LogicalResult FunctionReader::checkSizes(Operation *op, StringRef role,
+                                         unsigned argument,
+                                         ArrayRef<int64_t> expected,
+                                         StringRef from) {
   ArrayRef<int64_t> actual = result.argumentSizes[argument];
   if (actual == expected)
     return success();
@@ -368,7 +322,8 @@ LogicalResult Reader::checkSizes(Operation *op, StringRef role,
   return error;
 }
 
-LogicalResult Reader::readOut(Operation *op, Value target, Output output) {
+LogicalResult FunctionReader::readOut(Operation *op, Value target,
+                                      Output output) {
   FailureOr<unsigned> position = argumentOf(op, target, "an output");
   if (failed(position))
     return failure();
@@ -382,7 +337,7 @@ LogicalResult Reader::readOut(Operation *op, Value target, Output output) {
   return success();
 }
 
-LogicalResult Reader::readAttention(AttentionOpInterface op) {
+LogicalResult FunctionReader::readAttention(AttentionOpInterface op) {
   if (!op.gradientTargets().empty())
     return op->emitError(
         "expects gradients of q, k and v, for which there is a "
@@ -402,13 +357,13 @@ LogicalResult Reader::readAttention(AttentionOpInterface op) {
     if (!result.onTensors &&
         failed(readOut(op, target,
                        outputOf(result.attentions.size() - 1,
-                                /*isOfMerge=*/false, role))))
+                                Output::Of::attention, role))))
       return failure();
   return success();
 }
 
 /// Sizes that types leave open are those of the first array.
-LogicalResult Reader::readMerge(MergeOpInterface op) {
+LogicalResult FunctionReader::readMerge(MergeOpInterface op) {
   Merging merging;
   merging.op = op;
   merging.merge = mergeOf(op);
@@ -435,31 +390,31 @@ LogicalResult Reader::readMerge(MergeOpInterface op) {
   result.onTensors = op.isOnTensors();
   result.merges.push_back(merging);
   for (auto [role, target] : llvm::zip(op.outputRoles(), op.getOuts()))
-    if (!result.onTensors &&
-        failed(readOut(
-            op, target,
-            outputOf(result.merges.size() - 1, /*isOfMerge=*/true, role))))
+    if (!result.onTensors && failed(readOut(op, target,
+                                            outputOf(result.merges.size() - 1,
+                                                     Output::Of::merge, role))))
       return failure();
   return success();
 }
 
-Output Reader::outputOf(size_t number, bool isOfMerge, StringRef role) {
+Output FunctionReader::outputOf(size_t number, Output::Of of, StringRef role) {
   Output output;
   output.attention = number;
-  output.isOfMerge = isOfMerge;
+  output.of = of;
   output.role = role.str();
-  output.sizes = isOfMerge ? result.merges[number].sizesOf(role)
-                           : result.attentions[number].sizesOf(role);
+  output.sizes = of == Output::Of::merge
+                     ? result.merges[number].sizesOf(role)
+                     : result.attentions[number].sizesOf(role);
   return output;
 }
 
-void Reader::addOutput(Output output, unsigned position, Type type) {
+void FunctionReader::addOutput(Output output, unsigned position, Type type) {
   output.position = position;
   output.elementType = cast<ShapedType>(type).getElementType();
   result.outputs.push_back(std::move(output));
 }
 
-LogicalResult Reader::readReturn(func::ReturnOp op) {
+LogicalResult FunctionReader::readReturn(func::ReturnOp op) {
   for (auto [position, value] : llvm::enumerate(op.getOperands())) {
     Operation *source = value.getDefiningOp();
     auto isSource = [&](auto &each) {
@@ -467,17 +422,24 @@ LogicalResult Reader::readReturn(func::ReturnOp op) {
     };
     auto attention = llvm::find_if(result.attentions, isSource);
     auto merge = llvm::find_if(result.merges, isSource);
-    bool isOfMerge = merge != result.merges.end();
-    if (attention == result.attentions.end() && !isOfMerge)
+    auto listing = llvm::find_if(result.listings, [&](const Listing &each) {
+      return each.op == source;
+    });
+    bool isOfMerge = merge != result.merges.end(),
+         isOfListing = listing != result.listings.end();
+    if (attention == result.attentions.end() && !isOfMerge && !isOfListing)
       return op.emitError("expects to return results of attn.forward, "
-                          "attn.backward or merges, but operand ")
+                          "attn.backward, merges or lists of blocks, but "
+                          "operand ")
              << position << " is something else";
     unsigned number = cast<OpResult>(value).getResultNumber();
     Output output =
-        isOfMerge ? outputOf(merge - result.merges.begin(), isOfMerge,
-                             merge->op.outputRoles()[number])
-                  : outputOf(attention - result.attentions.begin(), isOfMerge,
-                             attention->op.givenOutputs()[number]);
+        isOfListing ? outputOfListing(listing - result.listings.begin(), number)
+        : isOfMerge ? outputOf(merge - result.merges.begin(), Output::Of::merge,
+                               merge->op.outputRoles()[number])
+                    : outputOf(attention - result.attentions.begin(),
+                               Output::Of::attention,
+                               attention->op.givenOutputs()[number]);
     addOutput(std::move(output), position, value.getType());
   }
   return success();
@@ -487,5 +449,5 @@ FailureOr<Function> run::readFunction(func::FuncOp function,
                                       const Extents &extents) {
   if (!function.getBody().hasOneBlock())
     return function.emitError("expects a function without control flow");
-  return Reader(function, extents).read();
+  return FunctionReader(function, extents).read();
 }

@@ -28,6 +28,14 @@ struct Extents {
   std::optional<int64_t> batch, queries, keys;
 };
 
+/// An array that an op takes: an argument of the function, or a list that the
+/// function makes.
+struct ArraySource {
+  unsigned position = 0;
+  std::optional<size_t> listing = std::nullopt;
+  unsigned result = 0;
+};
+
 /// One attention, or the gradients of one.
 struct Attention {
   AttentionOpInterface op;
@@ -37,10 +45,10 @@ struct Attention {
   /// not of those that an attention before gives.
   std::map<std::string, unsigned> inputs;
   /// The same of what clauses take, in its order and with its name.
-  std::vector<std::pair<std::string, unsigned>> clauseInputs;
+  std::vector<std::pair<std::string, ArraySource>> clauseInputs;
 
   unsigned input(llvm::StringRef role) const { return inputs.at(role.str()); }
-  unsigned clauseInput(ClauseGroup group, unsigned number) const;
+  const ArraySource &clauseInput(ClauseGroup group, unsigned number) const;
   bool isBackward() const { return problem.direction == Direction::backward; }
   /// The sizes of the array of a role.
   llvm::SmallVector<int64_t> sizesOf(llvm::StringRef role) const;
@@ -57,11 +65,20 @@ struct Merging {
   llvm::SmallVector<int64_t> sizesOf(llvm::StringRef role) const;
 };
 
+/// Lists of blocks of a region, or by keys of others.
+struct Listing {
+  mlir::Operation *op;
+  int64_t queries = 0, keys = 0; ///< of a region
+  std::vector<ArraySource> inputs;
+};
+
 /// Where an output goes.
 struct Output {
-  /// Which attention it is of, or which merge.
+  /// Which attention it is of, or which merge or listing.
+  enum class Of { attention, merge, listing };
+  Of of = Of::attention;
   size_t attention = 0;
-  bool isOfMerge = false;
+  unsigned result = 0; ///< of a listing
   std::string role;
   /// Position among the arguments (memrefs) or the results (tensors).
   unsigned position = 0;
@@ -77,6 +94,7 @@ struct Function {
   bool onTensors = false;
   std::vector<Attention> attentions;
   std::vector<Merging> merges;
+  std::vector<Listing> listings;
   std::vector<Output> outputs;
   /// Sizes of the arguments.
   std::vector<llvm::SmallVector<int64_t>> argumentSizes;

@@ -46,7 +46,8 @@ static void setHead(HostBytes &array, int64_t batch, int64_t head,
                });
 }
 
-static void fillForwardResults(const Attention &attention,
+static void fillForwardResults(const Function &function,
+                               const Attention &attention,
                                std::vector<HostBytes> &arrays, double budget,
                                unsigned threads) {
   auto find = [&](const char *role) -> HostBytes * {
@@ -57,7 +58,7 @@ static void fillForwardResults(const Attention &attention,
   if (!o && !lse && !low)
     return;
   const Problem &p = attention.problem;
-  AttentionOracle oracle(attention, arrays, threads);
+  AttentionOracle oracle(function, attention, arrays, threads);
   ScoreSizes scores(attention, oracle.q, oracle.k);
   // Where nothing is compared: weights that do not overflow.
   if (o)
@@ -97,7 +98,7 @@ void run::fillForwardResults(const Function &function,
                              unsigned threads) {
   for (const Attention &attention : function.attentions)
     if (attention.isBackward())
-      ::fillForwardResults(attention, arrays, budget, threads);
+      ::fillForwardResults(function, attention, arrays, budget, threads);
 }
 
 //===----------------------------------------------------------------------===//
@@ -133,7 +134,7 @@ run::compareGradients(const Function &function, size_t number,
   std::vector<float> dlse;
   if (p.dlse)
     dlse = Floats(arrays[attention.input("dlse")]).values;
-  AttentionOracle oracle(attention, arrays, threads);
+  AttentionOracle oracle(function, attention, arrays, threads);
   ScoreSizes scores(attention, oracle.q, oracle.k);
   std::vector<Comparer> comparers =
       comparersOf(function, number, arrays, outputs, oracle, scores, inputs);

@@ -178,7 +178,7 @@ std::vector<Comparison> run::compareMerge(const Function &function,
   auto references = referencesOf(function.merges[number], arrays);
   std::vector<Comparison> comparisons;
   for (auto [output, slot] : llvm::zip_equal(function.outputs, outputs)) {
-    if (!output.isOfMerge || output.attention != number)
+    if (output.of != Output::Of::merge || output.attention != number)
       continue;
     const Reference &reference = references.at(output.role);
     comparisons.push_back(

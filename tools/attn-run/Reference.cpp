@@ -1,6 +1,7 @@
 //===- Reference.cpp - The oracle and the distance from it ----------------===//
 
 #include "Comparer.h"
+#include "Listings.h"
 #include "LongSums.h"
 
 #include <algorithm>
@@ -76,7 +77,7 @@ compareForward(const Function &function, size_t number,
                unsigned threads) {
   const Attention &attention = function.attentions[number];
   const Problem &problem = attention.problem;
-  AttentionOracle oracle(attention, arrays, threads);
+  AttentionOracle oracle(function, attention, arrays, threads);
   ScoreSizes scores(attention, oracle.q, oracle.k);
   std::vector<Comparer> comparers =
       comparersOf(function, number, arrays, outputs, oracle, scores, inputs);
@@ -137,5 +138,8 @@ std::vector<Comparison> run::compareAll(const Function &function,
   for (size_t number = 0; number < function.merges.size(); ++number)
     llvm::append_range(comparisons,
                        compareMerge(function, number, arrays, outputs));
+  for (size_t number = 0; number < function.listings.size(); ++number)
+    llvm::append_range(comparisons,
+                       compareListing(function, number, arrays, outputs));
   return comparisons;
 }

@@ -270,6 +270,21 @@ static std::string describe(const Merge &merge) {
   return text;
 }
 
+/// "lists of blocks 128x128, queries 300, keys 400", or "lists by keys".
+static std::string describe(const Listing &listing) {
+  auto op = dyn_cast<BlockListsOp>(listing.op);
+  if (!op)
+    return "lists of blocks by keys";
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << "lists of blocks "
+      << str(BlockSize{op.getBlocks()[0], op.getBlocks()[1]}) << ", batch "
+      << op.getBatch() << ", heads " << op.getHeads() << ", queries "
+      << listing.queries << ", keys " << listing.keys << ", captures "
+      << op.getCaptures().size();
+  return text;
+}
+
 /// With the rates of the machine that the kernels were compiled for.
 static LogicalResult writeTraced(const Options &options, const Program &program,
                                  const Trace &trace) {
@@ -349,7 +364,7 @@ static LogicalResult execute(const Options &options, const Function &function,
   if (failed(launch(options, *execution, program, gpu, location, report)))
     return failure();
 
-  auto checkInputs = [&](const auto &inputs) {
+  auto checkInputs = [&](const std::map<std::string, unsigned> &inputs) {
     for (const auto &[role, position] : inputs)
       if (options.guard &&
           before[position] != execution->arrays[position].bytes)
@@ -357,7 +372,11 @@ static LogicalResult execute(const Options &options, const Function &function,
   };
   for (const Attention &attention : function.attentions) {
     checkInputs(attention.inputs);
-    checkInputs(attention.clauseInputs);
+    std::map<std::string, unsigned> ofClauses;
+    for (const auto &[name, source] : attention.clauseInputs)
+      if (!source.listing)
+        ofClauses[name] = source.position;
+    checkInputs(ofClauses);
   }
   for (const Merging &merging : function.merges)
     checkInputs(merging.inputs);
@@ -459,6 +478,8 @@ static LogicalResult runFile(const Options &options) {
   }
   for (const Merging &merging : function->merges)
     report.problems.push_back(describe(merging.merge));
+  for (const Listing &listing : function->listings)
+    report.problems.push_back(describe(listing));
   LogicalResult executed =
       options.arrays.empty()
           ? execute(options, *function, *program, gpu, report)

@@ -348,6 +348,7 @@ def Tile_CopyOutOp : Tile_Op<"copy_out", [MemoryEffects<[MemRead, MemWrite]>,
 
 include "attn/Tile/TileStatisticsOps.td"
 include "attn/Tile/TileReadOps.td"
+include "attn/Tile/TileListOps.td"
 
 //===----------------------------------------------------------------------===//
 // Arithmetic on fragments and rows

@@ -4,6 +4,7 @@
 #include "Chaining.h"
 #include "KernelModule.h"
 #include "KernelRequests.h"
+#include "ListLaunches.h"
 #include "MergeLaunches.h"
 #include "PackedArrays.h"
 #include "SizeLimits.h"
@@ -445,18 +446,10 @@ struct AttnToTilePass : attn::impl::AttnToTilePassBase<AttnToTilePass> {
 
   /// Kernels stand in the module of the ops that need them.
   void runOnOperation() override {
-    WalkResult walked = getOperation().walk([](Operation *op) {
-      if (!isa<BlockListsOp, TransposeBlocksOp>(op))
-        return WalkResult::advance();
-      op->emitOpError("expects lists of blocks as arrays, but got an op that "
-                      "makes them, for which there is no kernel yet");
-      return WalkResult::interrupt();
-    });
-    if (walked.wasInterrupted())
-      return signalPassFailure();
     llvm::MapVector<ModuleOp, SmallVector<Operation *>> ops;
     getOperation().walk([&](Operation *op) {
-      if (isa<AttentionOpInterface, MergeOpInterface>(op))
+      if (isa<AttentionOpInterface, MergeOpInterface, BlockListsOp,
+              TransposeBlocksOp>(op))
         ops[op->getParentOfType<ModuleOp>()].push_back(op);
     });
     for (auto &[module, ofModule] : ops)
@@ -473,9 +466,14 @@ private:
     KernelModule kernels(module);
     Converter converter(module, machine, kernels);
     MergeConverter merges(module, machine, kernels);
+    ListConverter lists(module, machine, kernels);
     auto convert = [&](Operation *op) {
       if (auto merge = dyn_cast<MergeOpInterface>(op))
         return merges.convert(merge);
+      if (auto blocks = dyn_cast<BlockListsOp>(op))
+        return lists.convert(blocks);
+      if (auto blocks = dyn_cast<TransposeBlocksOp>(op))
+        return lists.convert(blocks);
       return converter.convert(cast<AttentionOpInterface>(op));
     };
     for (Operation *op : ops)

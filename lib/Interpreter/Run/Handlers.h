@@ -125,6 +125,10 @@ std::optional<std::string> readElement(Warp &warp, const Instruction &in,
                                        tile::ReadOp read, uint64_t base,
                                        int64_t index, Number &number);
 
+// Lists.cpp
+Step runAny(Warp &, const Instruction &);
+Step runStoreNumber(Warp &, const Instruction &);
+
 // Map.cpp
 Step runMap(Warp &, const Instruction &);
 

@@ -90,6 +90,8 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::SplitViewOp) { return runSplitView; })
       .Case([](tile::LoadNumberOp) { return runLoadNumber; })
       .Case([](tile::ReadOp) { return runRead; })
+      .Case([](tile::AnyOp) { return runAny; })
+      .Case([](tile::StoreNumberOp) { return runStoreNumber; })
       .Case([](tile::ExtractOp) { return runExtract; })
       .Case([](tile::ConcatOp) { return runConcat; })
       .Case([](tile::MapOp) { return runMap; })

@@ -205,3 +205,13 @@ Value RegionCode::hidden(TileBuilder &b, const Rows &rows, Value scores,
                return b.select(isSeen, score, b.f32(-kInfinity));
              });
 }
+
+Value RegionCode::shown(TileBuilder &b, const Rows &rows, Scalar column,
+                        int64_t columns, Pairs pairs) const {
+  Value ones = b.fill(b.f32(1), b.accType(rows.place.count, columns));
+  return map(b, rows, ones, column, pairs,
+             [&](RegionWriter &writer, Scalar one) -> Value {
+               Scalar isSeen = b.wrap(writer.write(result));
+               return b.select(isSeen, one, b.f32(0));
+             });
+}

@@ -84,6 +84,10 @@ public:
   /// Of a region of `sees`, scores with -inf where a query does not see a key.
   mlir::Value hidden(TileBuilder &builder, const Rows &rows, mlir::Value scores,
                      Scalar column, Pairs pairs) const;
+  /// Of a region of `sees`, 1 where a query sees a key, and 0 elsewhere, for so
+  /// many columns from `column` on.
+  mlir::Value shown(TileBuilder &builder, const Rows &rows, Scalar column,
+                    int64_t columns, Pairs pairs) const;
 
 private:
   friend class RegionWriter;

@@ -106,12 +106,12 @@ module attributes {attn.machine = #attn.machine<h100_sxm>} {
 // -----
 
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
-  func.func @lists(%nq: index, %c: memref<1x1x4xi32>, %n: memref<1x1x4x4xi32>, %d: memref<1x1x4xi32>, %m: memref<1x1x4x4xi32>) {
-    // expected-error @below {{expects lists of blocks as arrays, but got an op that makes them, for which there is no kernel yet}}
-    attn.block_lists queries(%nq) keys(%nq) batch(1) heads(1) size 64 x 64 sees (%b, %h, %i, %j, %x, %y) {
+  func.func @lists(%nq: index) -> tensor<1x1x4xi32> {
+    // expected-error @below {{expects memrefs here: bufferize first}}
+    %c, %n, %d, %m = attn.block_lists queries(%nq) keys(%nq) batch(1) heads(1) size 64 x 64 sees (%b, %h, %i, %j, %x, %y) {
       %r = arith.cmpi sle, %j, %i : index
       attn.yield %r : i1
-    } outs(%c, %n, %d, %m : memref<1x1x4xi32>, memref<1x1x4x4xi32>, memref<1x1x4xi32>, memref<1x1x4x4xi32>)
-    return
+    } : tensor<1x1x4xi32>, tensor<1x1x4x4xi32>, tensor<1x1x4xi32>, tensor<1x1x4x4xi32>
+    return %c : tensor<1x1x4xi32>
   }
 }
