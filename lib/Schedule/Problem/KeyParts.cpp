@@ -48,12 +48,15 @@ Visits attn::dealtOut(const Visits &visits, const Problem &problem,
 std::vector<int64_t> attn::partsToTry(const Problem &problem,
                                       const Machine &machine,
                                       const Tiles &tiles) {
-  int64_t queryTiles = ceilDiv(problem.queries, tiles.get("query", 1));
-  int64_t blocks = problem.batch * problem.heads * queryTiles;
-  if (queryTiles > kMostTilesInParts || blocks >= kMostWaves * machine.sms)
+  int64_t query = tiles.get("query", 1), key = tiles.get("key", 1);
+  if (query < 1 || key < 1) // as given, which is refused elsewhere
     return {};
-  Visits seen =
-      visits(problem, Axis::Query, tiles.get("query", 1), tiles.get("key", 1));
+  int64_t queryTiles = ceilDiv(problem.queries, query);
+  int64_t blocks = problem.batch * problem.heads * queryTiles;
+  if (blocks < 1 || queryTiles > kMostTilesInParts ||
+      blocks >= kMostWaves * machine.sms)
+    return {};
+  Visits seen = visits(problem, Axis::Query, query, key);
   std::set<int64_t> numbers;
   for (int64_t wave = 1; wave <= kMostWaves; ++wave)
     for (int64_t more : {0, 1}) {

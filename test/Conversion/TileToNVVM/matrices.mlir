@@ -340,19 +340,20 @@ gpu.module @stores {
 // before the others and are taken again, are the pieces of columns 16 and 24.
 // The two pieces along n of the right operand are the halves of one ldmatrix.
 // CHECK-LABEL: llvm.func @weights
+// CHECK-DAG: %[[C16:.*]] = arith.constant 1.600000e+01 : f32
+// CHECK-DAG: %[[C17:.*]] = arith.constant 1.700000e+01 : f32
+// CHECK-DAG: %[[C24:.*]] = arith.constant 2.400000e+01 : f32
+// CHECK-DAG: %[[C25:.*]] = arith.constant 2.500000e+01 : f32
 // CHECK: %[[B:.*]] = nvvm.ldmatrix
 // CHECK-DAG: %[[B0:.*]] = llvm.extractvalue %[[B]][0]
 // CHECK-DAG: %[[B1:.*]] = llvm.extractvalue %[[B]][1]
 // CHECK-DAG: %[[B2:.*]] = llvm.extractvalue %[[B]][2]
 // CHECK-DAG: %[[B3:.*]] = llvm.extractvalue %[[B]][3]
-// CHECK: %[[I16:.*]] = arith.addi %[[I:.*]], %c16_i32
-// CHECK: %[[X16:.*]] = arith.sitofp %[[I16]]
-// CHECK: %[[I17:.*]] = arith.addi %[[I]], %c17_i32
-// CHECK: %[[X17:.*]] = arith.sitofp %[[I17]]
-// CHECK: %[[I24:.*]] = arith.addi %[[I]], %c24_i32
-// CHECK: %[[X24:.*]] = arith.sitofp %[[I24]]
-// CHECK: %[[I25:.*]] = arith.addi %[[I]], %c25_i32
-// CHECK: %[[X25:.*]] = arith.sitofp %[[I25]]
+// CHECK: %[[X:.*]] = arith.sitofp
+// CHECK: %[[X16:.*]] = arith.addf %[[X]], %[[C16]]
+// CHECK: %[[X17:.*]] = arith.addf %[[X]], %[[C17]]
+// CHECK: %[[X24:.*]] = arith.addf %[[X]], %[[C24]]
+// CHECK: %[[X25:.*]] = arith.addf %[[X]], %[[C25]]
 // CHECK: %[[LOW:.*]] = llvm.insertelement %[[X16]], %{{.*}}[%c0_i32
 // CHECK: %[[BOTH:.*]] = llvm.insertelement %[[X17]], %[[LOW]][%c1_i32
 // CHECK: %[[ROUNDED:.*]] = llvm.fptrunc %[[BOTH]] : vector<2xf32> to vector<2xbf16>

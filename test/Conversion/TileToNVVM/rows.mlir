@@ -2,18 +2,21 @@
 // RUN: attn-opt %s -convert-tile-to-nvvm -canonicalize -cse -split-input-file | FileCheck %s
 
 // A lane holds rows l / 4 and + 8, columns 2 (l % 4) and + 1 of every 8.  A row
-// operand gives both columns one value.
+// operand gives both columns one value.  Of a number that is made of indices one
+// conversion serves all elements.
 // CHECK-LABEL: llvm.func @indices
+// CHECK-DAG: %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+// CHECK-DAG: %[[EIGHT:.*]] = arith.constant 8.000000e+00 : f32
+// CHECK-DAG: %[[NINE:.*]] = arith.constant 9.000000e+00 : f32
 // CHECK: %[[LANE:.*]] = arith.andi %{{.*}}, %c31_i32
 // CHECK: %[[ROW:.*]] = arith.shrui %[[LANE]], %c2_i32
 // CHECK: %[[QUAD:.*]] = arith.andi %[[LANE]], %c3_i32
 // CHECK: %[[COLUMN:.*]] = arith.muli %[[QUAD]], %c2_i32
-// CHECK: arith.addi %[[ROW]], %[[COLUMN]] : i32
-// CHECK: %[[NEXT:.*]] = arith.addi %[[COLUMN]], %c1_i32
-// CHECK: arith.addi %[[ROW]], %[[NEXT]] : i32
-// CHECK: %[[ROW8:.*]] = arith.addi %[[ROW]], %c8_i32
-// CHECK: arith.addi %[[ROW8]], %[[COLUMN]] : i32
-// CHECK: arith.addi %[[ROW8]], %[[NEXT]] : i32
+// CHECK: %[[SUM:.*]] = arith.addi %[[ROW]], %[[COLUMN]] : i32
+// CHECK: %[[NUMBER:.*]] = arith.sitofp %[[SUM]]
+// CHECK: arith.addf %[[NUMBER]], %[[ONE]]
+// CHECK: arith.addf %[[NUMBER]], %[[EIGHT]]
+// CHECK: arith.addf %[[NUMBER]], %[[NINE]]
 // CHECK-COUNT-2: llvm.fptrunc
 // CHECK-NOT: llvm.fptrunc
 gpu.module @maps {

@@ -93,12 +93,11 @@
 // CHECK-LABEL: llvm.func @product(
 // CHECK-DAG: %[[MASK:.*]] = arith.constant -8192 : i32
 // CHECK-DAG: %[[FACTOR:.*]] = arith.constant 1.00036621 : f32
+// CHECK-DAG: %[[EIGHT:.*]] = arith.constant 8.000000e+00 : f32
 // CHECK-DAG: %[[EVEN:.*]] = arith.muli %{{.*}}, %c2_i32
 // CHECK-DAG: %[[R0:.*]] = arith.addi %[[QUAD:.*]], %[[EVEN]]
 // CHECK-DAG: %[[X0:.*]] = arith.sitofp %[[R0]]
-// CHECK-DAG: %[[DOWN:.*]] = arith.addi %[[QUAD]], %c8_i32
-// CHECK-DAG: %[[R2:.*]] = arith.addi %[[DOWN]], %[[EVEN]]
-// CHECK-DAG: %[[X1:.*]] = arith.sitofp %[[R2]]
+// CHECK-DAG: %[[X1:.*]] = arith.addf %[[X0]], %[[EIGHT]]
 // CHECK: %[[M0:.*]] = arith.mulf %[[X0]], %[[FACTOR]]
 // CHECK: %[[B0:.*]] = llvm.bitcast %[[M0]] : f32 to i32
 // CHECK: %[[C0:.*]] = arith.andi %[[B0]], %[[MASK]]

@@ -9,6 +9,7 @@
 #include "Harness/ClauseCase.h"
 #include "Harness/KernelTest.h"
 
+#include "attn/Kernels/Listing.h"
 #include "attn/Kernels/Merge.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Registry.h"
@@ -218,6 +219,12 @@ TEST_F(ArgumentRoles, OfAllKernelsAreRows) {
     Problem problem = limitsOf(request.merge);
     problem.direction = direction;
     hold(buildMerge(b, b.getUnknownLoc(), request), problem);
+  }
+  for (Listing kind : {Listing::listed, Listing::transposed}) {
+    OpBuilder b = OpBuilder::atBlockEnd(module->getBody());
+    ListingRequest request = {"lists", kind, {128, 128}};
+    request.name = listingName(request);
+    hold(buildListing(b, b.getUnknownLoc(), request), Problem());
   }
   for (const std::string &kernel : kernelNames())
     EXPECT_TRUE(built.count(kernel)) << kernel << " was not built";
