@@ -35,6 +35,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FlashBackward/FlashBackwardFrame.h"
+#include "Gradients/ListedSteps.h"
 #include "Softmax/Softmax.h"
 
 using namespace mlir;
@@ -139,11 +140,17 @@ private:
     Tile first = pop(start);
     Place message = start.next(b, kTileMessages);
     zero = opaqueZero();
+    SmallVector<Value> init = {first.row,    message.slot, message.parity,
+                               start.parity, start.slot,   start.parity,
+                               b.i32(0)};
+    if (lists)
+      llvm::append_values(init, first.partialSteps, first.fullSteps, start.slot,
+                          start.parity);
     b.repeat(
-        {first.row, message.slot, message.parity, start.parity, start.slot,
-         start.parity, b.i32(0)},
-        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
-        [&](ValueRange s) { return consumeTile(s); });
+        init, [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
+        [&](ValueRange s) {
+          return lists ? consumeListed(s) : consumeTile(s);
+        });
   }
 
   SmallVector<Value> consumeTile(ValueRange s) {
@@ -156,15 +163,8 @@ private:
         band->seenBy(b, tile.row, b.min(tile.row + own, ownRows) - 1);
     Scalar isWhole = tile.row + own <= ownRows;
 
-    b.when(b.i32(0) < walk.steps, [&] {
-      ringK.awaitFull(b, once);
-      ringV.awaitFull(b, once);
-    });
-    State state{{at(4), at(5)},
-                at(6),
-                groupRow,
-                b.fill(b.f32(0), b.accType(kWarpRows, dim)),
-                b.fill(b.f32(0), b.accType(kWarpRows, dimV))};
+    awaitKeys(b.i32(0) < walk.steps, once);
+    State state = begin({at(4), at(5)}, at(6));
     SmallVector<Value> init = pack(state);
     init.push_back(firstBlock(walk));
     ValueRange last = b.loop(
@@ -173,8 +173,13 @@ private:
           Scalar number = b.wrap(p[6]);
           Scalar row = number * block;
           Scalar isOpen = band->isOpen(seen, row, block, isWhole);
-          State next = multiply(unpack(p.take_front(6)), once, tile, row,
-                                isOpen, step == walk.steps - 1);
+          Scalar isLast = step == walk.steps - 1;
+          auto hide = [&](Value scores) {
+            return band->hide(b, scores, tile.row + warpRow, row,
+                              /*endOfRows=*/ownRows);
+          };
+          State next = multiply(unpack(p.take_front(6)), once,
+                                [&] { return About{isOpen, isLast, hide}; });
           SmallVector<Value> results = pack(next);
           results.push_back(nextStep(walk, {walk.firstHead, number}).block);
           return results;
@@ -183,31 +188,83 @@ private:
 
     Tile next = pop(message);
     message = message.next(b, kTileMessages);
-    state.turn = store(state.sumV, b.f32(1), state.turn);
-    state.turn = store(state.sumK, arguments.get(b, "scale"), state.turn);
+    storeBoth(state);
     return {next.row,         message.slot,
             message.parity,   parityBehind(once.parity, walk),
             state.place.slot, state.place.parity,
             state.turn};
   }
 
-  /// One block of queries, from `row` on.
-  State multiply(const State &state, Place once, const Tile &tile, Scalar row,
-                 Scalar isOpen, Scalar isLast) {
+  /// The same of steps that it is told of.
+  SmallVector<Value> consumeListed(ValueRange s) {
+    auto at = [&](int i) { return b.wrap(s[i]); };
+    Tile tile{at(0), b.i32(0), b.i32(0)}; // of any head
+    tile.partialSteps = at(7), tile.fullSteps = at(8);
+    Place message{at(1), at(2)}, once{b.i32(0), at(3)};
+    Scalar isWhole = tile.row + own <= ownRows;
+    awaitKeys(hasSteps(tile), once);
+    State state = begin({at(4), at(5)}, at(6));
+    StepsEnd end = followSteps(
+        *this, tile, {at(9), at(10)}, pack(state),
+        [&](Hear hear, ValueRange p) {
+          return pack(multiply(unpack(p), once, [&]() -> About {
+            GradientStep step = hear();
+            return {isOpen(step, isWhole), step.isLast, [=](Value scores) {
+                      return hide(scores, tile.row + warpRow, step,
+                                  /*endOfRows=*/ownRows);
+                    }};
+          }));
+        });
+    state = unpack(end.carried);
+
+    Tile next = pop(message);
+    message = message.next(b, kTileMessages);
+    storeBoth(state);
+    return {next.row,          message.slot,
+            message.parity,    parityBehind(once.parity, tile),
+            state.place.slot,  state.place.parity,
+            state.turn,        next.partialSteps,
+            next.fullSteps,    end.message.slot,
+            end.message.parity};
+  }
+
+  void awaitKeys(Scalar condition, Place once) {
+    b.when(condition, [&] {
+      ringK.awaitFull(b, once);
+      ringV.awaitFull(b, once);
+    });
+  }
+
+  State begin(Place place, Scalar turn) {
+    return {place, turn, groupRow, b.fill(b.f32(0), b.accType(kWarpRows, dim)),
+            b.fill(b.f32(0), b.accType(kWarpRows, dimV))};
+  }
+
+  void storeBoth(State &state) {
+    state.turn = store(state.sumV, b.f32(1), state.turn);
+    state.turn = store(state.sumK, arguments.get(b, "scale"), state.turn);
+  }
+
+  /// What is to be known of a step when its first products are under way.
+  struct About {
+    Scalar isOpen, isLast;
+    std::function<Value(Value scores)> hide;
+  };
+
+  /// One block of queries.
+  State multiply(const State &state, Place once, function_ref<About()> ask) {
     Scalar slot = state.place.slot, ownRow = state.groupRow;
     ringGradient.awaitFull(b, state.place);
     Shift shift = shiftColumns(slot);
     ringQ.awaitFull(b, state.place);
     Value scoresInFlight = startScores(bufferK, ownRow, bufferQ, slot);
     Value gradientInFlight = startScores(bufferV, ownRow, bufferGradient, slot);
-    Value weights =
-        weightsOf(b, *scale, b.await(scoresInFlight, 1), shift, isOpen,
-                  [&](Value scores) {
-                    // What is behind the keys has weights that overflow, maybe,
-                    // and would reach dQ.
-                    return band->hide(b, scores, tile.row + warpRow, row,
-                                      /*endOfRows=*/ownRows);
-                  });
+    // What is behind the keys has weights that overflow, maybe, and would reach
+    // dQ; so that is hidden too.
+    About about = ask();
+    Scalar isOpen = about.isOpen, isLast = about.isLast;
+    Value weights = weightsOf(b, *scale, b.await(scoresInFlight, 1), shift,
+                              isOpen, about.hide);
     Value sumV;
     if (overlap)
       sumV = startSum(state.sumV, factorOf(weights), bufferGradient, slot);

@@ -41,6 +41,8 @@ struct Walk {
 /// Where a walk is, as two scalars that loops carry.
 struct GradientStep {
   Scalar head, block;
+  /// Of lists (ListedSteps.h).
+  Scalar isCut = {}, isLast = {};
 };
 
 /// What a launch's tiles are made of.
@@ -161,6 +163,25 @@ struct GradientFrame {
   GradientStep firstStep(const Walk &walk) const;
   GradientStep nextStep(const Walk &walk, const GradientStep &step) const;
 
+  //===--------------------------------------------------------------------===//
+  // Of lists
+  //===--------------------------------------------------------------------===//
+
+  /// What others are to hear of a tile that is drawn.
+  Tile drawn(const Tile &tile) const;
+  Scalar hasSteps(const Tile &tile) const {
+    return b.i32(0) < tile.partialSteps + tile.fullSteps;
+  }
+  /// Whether every pair of a step is seen, and all rows of the tile exist, if
+  /// that is asked.
+  Scalar isOpen(const GradientStep &step, Scalar areWhole = {}) const;
+  /// Sets to -inf the scores that a step hides, of rows from `row` on.
+  mlir::Value hide(mlir::Value scores, Scalar row, const GradientStep &step,
+                   Scalar endOfRows = Scalar()) const;
+  /// The queue of tiles, and that of steps if blocks are listed, for so many
+  /// consuming warps and others that hear of tiles; of these, of steps.
+  void reserveQueues(int64_t consumers, int64_t others, int64_t ofSteps);
+
   TileBuilder &b;
   const Problem &problem;
   const KernelRequest &request;
@@ -185,8 +206,10 @@ struct GradientFrame {
   Scalar sharers;                ///< query heads that share a key head
   std::optional<KeyBand> band;   ///< from the side of what is owned
   std::optional<TileBlocks> blocks;
-  mlir::Value bufferStatistics; ///< where queries stream
-  mlir::Value queue;
+  std::optional<BlockLists> lists; ///< of a pattern
+  mlir::Value bufferStatistics;    ///< where queries stream
+  TileQueue queue;
+  mlir::Value steps; ///< the queue of those of lists
 };
 
 /// The queries of a warp, 16 of a strip: of the launches that have blocks for

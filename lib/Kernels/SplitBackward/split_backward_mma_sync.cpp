@@ -137,6 +137,8 @@ private:
       arguments.operand(x.gradient, element);
     if (side.hasY)
       arguments.operand(y.gradient, element);
+    if (problem.pattern)
+      BlockLists::declare(arguments, b, sideOfLists());
     declareProblem(arguments, b, problem.mask);
     return arguments.createKernel(b, request, warps);
   }
@@ -163,9 +165,34 @@ private:
       keyHead = head / group;
     }
     batch = at.batch;
-    KeyBand band = side.ownsKeys ? KeyBand::seeing(b, arguments, problem.mask)
-                                 : KeyBand(b, arguments, problem.mask);
-    blocks.emplace(b, band, firstRow, b.min(firstRow + own, rows) - 1, block);
+    band.emplace(side.ownsKeys ? KeyBand::seeing(b, arguments, problem.mask)
+                               : KeyBand(b, arguments, problem.mask));
+    if (problem.pattern)
+      return locateLists();
+    blocks.emplace(b, *band, firstRow, b.min(firstRow + own, rows) - 1, block);
+    ownSteps = blocks->steps;
+  }
+
+  ListSide sideOfLists() const {
+    return side.ownsKeys ? ListSide::keys : ListSide::queries;
+  }
+
+  void locateLists() {
+    lists.emplace(b, arguments, problem.pattern->size(), block, sideOfLists());
+    if (!side.ownsKeys) {
+      enterLists(head);
+      ownSteps = blocks->steps;
+      return;
+    }
+    Tile tile = lists->countedOfAll({firstRow, keyHead, batch},
+                                    arguments.get(b, "group"));
+    ownSteps = tile.partialSteps + tile.fullSteps;
+  }
+
+  /// The lists of a query head.
+  void enterLists(Scalar queryHead) {
+    Tile tile = lists->counted({firstRow, queryHead, batch});
+    blocks.emplace(b, *band, *lists, tile, block);
   }
 
   Value view(const Rows &rows, StringRef role, Scalar ofHead, Scalar count) {
@@ -243,7 +270,7 @@ private:
   void copyOwn() {
     Scalar count = side.ownsKeys ? keys : queries;
     Scalar ofHead = side.ownsKeys ? keyHead : head;
-    b.when(b.i32(0) < blocks->steps, [&] {
+    b.when(b.i32(0) < ownSteps, [&] {
       copy(view(x, x.role, ofHead, count), bufferX, firstRow, b.i32(0));
       if (side.hasX)
         copy(view(y, y.role, ofHead, count), bufferY, firstRow, b.i32(0));
@@ -310,6 +337,8 @@ private:
   Scalar stageOf(Scalar step) { return stages == 1 ? b.i32(0) : step % stages; }
 
   SmallVector<Value> walkHead(Scalar queryHead, SmallVector<Value> state) {
+    if (lists && side.ownsKeys)
+      enterLists(queryHead);
     Streams streams = streamsOf(queryHead);
     // Behind the barrier nobody reads what the head before left in the ring.
     if (side.ownsKeys && stages > 1)
@@ -381,6 +410,8 @@ private:
     if (cut)
       scores =
           blocks->hide(b, scores, firstRow + warpRow, blocks->block(b, step));
+    else if (lists)
+      scores = blocks->hideOpen(b, scores, blocks->block(b, step));
     Shift shift = ringLse ? shiftColumns(stage) : ownShift;
     Value weights = weightsOf(b, *scale, scores, shift);
     if (side.hasY)
@@ -429,9 +460,12 @@ private:
   Rows x, y, streamedX, streamedY;
 
   Arguments arguments;
-  std::optional<KeyBlocks> blocks;
+  std::optional<KeyBand> band;
+  std::optional<BlockLists> lists;
+  std::optional<KeyBlocks> blocks; ///< of a head, if they are listed
   std::optional<ScoreScale> scale;
   Scalar queries, keys, head, keyHead, batch, firstRow, warpRow;
+  Scalar ownSteps; ///< of all heads that the tile walks
   Value bufferX, bufferY, ringX, ringY, ringLse, ringDelta; // shared memory
   Shift ownShift;                                           // rows
   Value ownDelta;

@@ -28,6 +28,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Gradients/ListedSteps.h"
 #include "Softmax/Softmax.h"
 #include "SplitBackward/SplitBackwardFrame.h"
 
@@ -99,11 +100,17 @@ private:
     Tile first = pop(start);
     Place message = start.next(b, kTileMessages);
     zero = opaqueZero();
+    SmallVector<Value> init = {
+        first.row,    first.head, first.batch,  message.slot, message.parity,
+        start.parity, start.slot, start.parity, start.slot,   start.parity};
+    if (lists)
+      llvm::append_values(init, first.partialSteps, first.fullSteps, start.slot,
+                          start.parity);
     b.repeat(
-        {first.row, first.head, first.batch, message.slot, message.parity,
-         start.parity, start.slot, start.parity, start.slot, start.parity},
-        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
-        [&](ValueRange s) { return consumeTile(s); });
+        init, [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
+        [&](ValueRange s) {
+          return lists ? consumeListed(s) : consumeTile(s);
+        });
   }
 
   SmallVector<Value> consumeTile(ValueRange s) {
@@ -115,27 +122,21 @@ private:
     own.seen = band->seenBy(b, row, b.min(row + kGroupRows, ownRows) - 1);
     if (!ownsKeys)
       own.statistics = statisticsOf(own.tile, own.tile.row + warpRow);
-    b.when(b.i32(0) < walk.steps, [&] {
-      ringX.awaitFull(b, own.once);
-      if (side.hasX)
-        ringY.awaitFull(b, own.once);
-    });
-    State state{{at(6), at(7)}, {at(8), at(9)}, groupRow, {}};
-    auto noSum = [&](const SplitRows &rows) -> Value {
-      return b.fill(b.f32(0), b.accType(kWarpRows, rows.padded));
-    };
-    if (side.hasX)
-      state.sums.push_back(noSum(x));
-    if (side.hasY)
-      state.sums.push_back(noSum(y));
+    b.when(b.i32(0) < walk.steps, [&] { awaitOwn(own.once); });
+    State state = begin({at(6), at(7)}, {at(8), at(9)});
     SmallVector<Value> init = pack(state);
     init.push_back(walk.blocks.first());
     ValueRange last = b.loop(
         b.i32(0), walk.steps, init,
         [&](Scalar step, ValueRange p) -> SmallVector<Value> {
-          Scalar number = b.wrap(p.back());
-          State next = multiply(unpack(p.drop_back()), own, number * streamed,
-                                step == walk.steps - 1);
+          Scalar number = b.wrap(p.back()), row = number * streamed;
+          Scalar isLast = step == walk.steps - 1;
+          Scalar isOpen = band->isOpen(own.seen, row, streamed);
+          auto hide = [&](Value scores) {
+            return band->hide(b, scores, own.tile.row + warpRow, row);
+          };
+          State next = multiply(unpack(p.drop_back()), own,
+                                [&] { return About{isOpen, isLast, hide}; });
           SmallVector<Value> results = pack(next);
           results.push_back(nextStep(walk, {walk.firstHead, number}).block);
           return results;
@@ -150,10 +151,68 @@ private:
             state.y.slot,   state.y.parity};
   }
 
-  /// A block of streamed rows, from `row` on.
-  State multiply(const State &state, const Own &own, Scalar row,
-                 Scalar isLast) {
-    Scalar isOpen = band->isOpen(own.seen, row, streamed);
+  /// The same of steps that it is told of.  A tile without any has places for
+  /// its results all the same.
+  SmallVector<Value> consumeListed(ValueRange s) {
+    auto at = [&](int i) { return b.wrap(s[i]); };
+    Own own{{at(0), at(1), at(2)}, {b.i32(0), at(5)}, {}, {}};
+    own.tile.partialSteps = at(10), own.tile.fullSteps = at(11);
+    Place message{at(3), at(4)};
+    if (!ownsKeys)
+      own.statistics = statisticsOf(own.tile, own.tile.row + warpRow);
+    awaitOwn(own.once);
+    StepsEnd end = followSteps(
+        *this, own.tile, {at(12), at(13)},
+        pack(begin({at(6), at(7)}, {at(8), at(9)})),
+        [&](Hear hear, ValueRange p) {
+          return pack(multiply(unpack(p), own, [&]() -> About {
+            GradientStep step = hear();
+            return {isOpen(step), step.isLast, [=](Value scores) {
+                      return hide(scores, own.tile.row + warpRow, step);
+                    }};
+          }));
+        });
+    State state = unpack(end.carried);
+    if (ownsBareY())
+      ringY.release(b, own.once, hasSteps(own.tile) == b.boolean(false));
+
+    Tile next = pop(message);
+    message = message.next(b, kTileMessages);
+    leave(state, own.once.parity);
+    return {next.row,         next.head,         next.batch,
+            message.slot,     message.parity,    own.once.parity ^ 1,
+            state.x.slot,     state.x.parity,    state.y.slot,
+            state.y.parity,   next.partialSteps, next.fullSteps,
+            end.message.slot, end.message.parity};
+  }
+
+  void awaitOwn(Place once) {
+    ringX.awaitFull(b, once);
+    if (side.hasX)
+      ringY.awaitFull(b, once);
+  }
+
+  State begin(Place x, Place y) {
+    State state{x, y, groupRow, {}};
+    auto noSum = [&](const SplitRows &rows) -> Value {
+      return b.fill(b.f32(0), b.accType(kWarpRows, rows.padded));
+    };
+    if (side.hasX)
+      state.sums.push_back(noSum(this->x));
+    if (side.hasY)
+      state.sums.push_back(noSum(this->y));
+    return state;
+  }
+
+  /// What is to be known of a step when its first products are under way.
+  struct About {
+    Scalar isOpen, isLast;
+    std::function<Value(Value scores)> hide;
+  };
+
+  /// A block of streamed rows.
+  State multiply(const State &state, const Own &own,
+                 function_ref<About()> ask) {
     State next = state;
     next.x = ringStreamedX.next(b, state.x);
     next.y = ringStreamedY.next(b, state.y);
@@ -168,11 +227,10 @@ private:
     if (side.hasX)
       gradient =
           startScores(bufferY, state.groupRow, bufferStreamedY, state.y.slot);
-    Value weights =
-        weightsOf(b, *scale, b.await(scores, side.hasX ? 1 : 0), shift, isOpen,
-                  [&](Value scores) {
-                    return band->hide(b, scores, own.tile.row + warpRow, row);
-                  });
+    About about = ask();
+    Scalar isOpen = about.isOpen, isLast = about.isLast;
+    Value weights = weightsOf(b, *scale, b.await(scores, side.hasX ? 1 : 0),
+                              shift, isOpen, about.hide);
     if (!side.hasX)
       ringStreamedX.release(b, state.x);
     bool isBeside = side.hasY && overlaps();
