@@ -142,8 +142,9 @@ constexpr int64_t kMostSteps = int64_t(1) << 28;
 
 class Counter {
 public:
-  Counter(KernelOp kernel, int64_t gridX, ArrayRef<int64_t> arguments)
-      : kernel(kernel), slice(kernel), gridX(gridX) {
+  Counter(KernelOp kernel, int64_t gridX, ArrayRef<int64_t> arguments,
+          const ReadNumber &read)
+      : kernel(kernel), slice(kernel), read(read), gridX(gridX) {
     for (auto [argument, value] :
          llvm::zip(kernel.getBody().getArguments(), arguments))
       if (!isa<PtrType>(argument.getType()))
@@ -210,6 +211,8 @@ private:
       return size.getDim() == 0 ? std::optional<int64_t>(gridX) : std::nullopt;
     if (isa<PopOp, DrawOp, GetDrawOp, AwaitOp>(op))
       return std::nullopt; // known once executed
+    if (auto load = dyn_cast<LoadNumberOp>(op))
+      return numberOf(load, warp);
     if (auto id = dyn_cast<ProgramIdOp>(op))
       return id.getDim() == 0 ? std::optional<int64_t>(programX) : std::nullopt;
     if (isa<ClusterRankOp>(op))
@@ -224,6 +227,17 @@ private:
       operands.push_back(*v);
     }
     return evaluateScalar(op, operands);
+  }
+
+  /// What an array has that is passed to the kernel.
+  std::optional<int64_t> numberOf(LoadNumberOp load, int64_t warp) {
+    auto array = dyn_cast<BlockArgument>(load.getBase());
+    bool isPassed =
+        array && array.getOwner() == &kernel.getBody().front() && read;
+    std::optional<int64_t> index;
+    if (isPassed)
+      index = evaluate(load.getIndex(), warp);
+    return index ? read(array.getArgNumber(), *index) : std::nullopt;
   }
 
   LogicalResult run(Block &block) {
@@ -494,6 +508,7 @@ private:
 
   KernelOp kernel;
   Slice slice;
+  const ReadNumber &read;
   llvm::DenseMap<Block *, SmallVector<Operation *>> kept;
   llvm::DenseMap<Value, int64_t> known;
   /// The messages of each queue, and how many the warp has received.
@@ -517,8 +532,9 @@ private:
 
 FailureOr<Traffic> attn::tile::countTraffic(KernelOp kernel,
                                             std::array<int64_t, 3> grid,
-                                            ArrayRef<int64_t> arguments) {
-  Counter counter(kernel, grid[0], arguments);
+                                            ArrayRef<int64_t> arguments,
+                                            const ReadNumber &read) {
+  Counter counter(kernel, grid[0], arguments, read);
   Traffic total;
   if (grid[1] == 0 || grid[2] == 0)
     return total;

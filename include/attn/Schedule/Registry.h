@@ -130,6 +130,11 @@ bool walksLists(std::string_view kernel);
 /// Whether a kernel takes what clauses make of scores (ScoreClauses).
 bool takesClauses(std::string_view kernel);
 
+/// A sentence unless blocks of the problem's pattern, if it has one, are walked
+/// in steps of one such tile or several.
+std::optional<std::string> checkTilesOfBlocks(const BlockSize &tile,
+                                              const Problem &problem);
+
 /// The most flags of tiles that one launch has.
 inline constexpr int64_t kMostFlags = 8000;
 /// Flags of a fused flash_backward: one per key head, shared by neighbours if

@@ -25,6 +25,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <optional>
 
 namespace attn::tile {
 
@@ -72,13 +74,20 @@ inline constexpr int64_t extentsOfMap(int64_t rows, int64_t columns) {
 /// Rows of `first .. first + count - 1` that lie in `0 .. rows - 1`.
 int64_t clippedRows(int64_t first, int64_t count, int64_t rows);
 
+/// The number at an offset of the array that an argument of the kernel points
+/// to, or nothing if it is not known.
+using ReadNumber =
+    std::function<std::optional<int64_t>(unsigned argument, int64_t offset)>;
+
 /// Counts the traffic of a launch.  `arguments` holds the value of each scalar
 /// argument of the kernel, and for a tensor map the rows of its array, or its
 /// `extentsOfMap` (those of pointers are not read).  Fails with a located error
-/// when a count depends on data or on grid dimension 1 or 2.
+/// when a count depends on data, but for numbers that `read` knows, or on grid
+/// dimension 1 or 2.
 mlir::FailureOr<Traffic> countTraffic(KernelOp kernel,
                                       std::array<int64_t, 3> grid,
-                                      mlir::ArrayRef<int64_t> arguments);
+                                      mlir::ArrayRef<int64_t> arguments,
+                                      const ReadNumber &read = {});
 
 } // namespace attn::tile
 

@@ -35,7 +35,8 @@ FlashBackwardFrame::FlashBackwardFrame(TileBuilder &b,
   keyOrder.step = block;
   // So that a tile meets what the one before, which is shorter, has left.
   walksUp = keyOrder.takesShortFirst;
-  walksOnlySeen = firstStores && problem.mask.mayHideKeys();
+  walksOnlySeen =
+      problem.pattern || (firstStores && problem.mask.mayHideKeys());
 }
 
 //===----------------------------------------------------------------------===//
@@ -90,5 +91,6 @@ void FlashBackwardFrame::reserve() {
   ringQ = Ring(b, "query", stages, consumers);
   ringGradient = Ring(b, "gradient", stages, consumers, /*writers=*/2);
   ringStaged = Ring(b, "staging", groups, /*readers=*/1, kWarpsPerGroup);
-  queue = tileQueue(b, consumers + 1);
+  // The writer hears of tiles and of steps.
+  reserveQueues(consumers, /*others=*/1, /*ofSteps=*/1);
 }

@@ -146,6 +146,9 @@ struct FlashBackwardFrame : GradientFrame {
   /// The parity of the rings of K and V behind a tile, which brings none if it
   /// makes no step.
   Scalar parityBehind(Scalar parity, const Walk &walk) const;
+  Scalar parityBehind(Scalar parity, const Tile &tile) const {
+    return b.select(hasSteps(tile), parity ^ 1, parity);
+  }
 
   //===--------------------------------------------------------------------===//
   // Beside (FlashBackwardBeside.cpp)

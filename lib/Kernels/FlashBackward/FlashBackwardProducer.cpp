@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FlashBackward/FlashBackwardFrame.h"
+#include "Gradients/ListedSteps.h"
 
 using namespace mlir;
 using namespace attn;
@@ -28,10 +29,16 @@ public:
     auto begin = [&](const Tile &tile) {
       if (f.preparesBeside)
         b.when(b.i32(-1) < tile.row, [&] { awaitStatistics(tile); });
+      return f.drawn(tile);
     };
+    SmallVector<Value> init = {writer.parity, writer.slot, writer.parity};
+    if (f.lists)
+      llvm::append_values(init, Place::reader(b).slot, Place::reader(b).parity);
     order.feedTiles(
-        b, f.arguments, f.queue, {writer.parity, writer.slot, writer.parity},
-        [&](const Tile &tile, ValueRange s) { return produceTile(tile, s); },
+        b, f.arguments, f.queue, init,
+        [&](const Tile &tile, ValueRange s) {
+          return f.lists ? produceListed(tile, s) : produceTile(tile, s);
+        },
         begin);
   }
 
@@ -83,6 +90,23 @@ private:
                  return {now.slot, now.parity, step.head, step.block};
                });
     return {f.parityBehind(once.parity, walk), last[0], last[1]};
+  }
+
+  SmallVector<Value> produceListed(const Tile &tile, ValueRange s) {
+    auto at = [&](int i) { return b.wrap(s[i]); };
+    Place once{b.i32(0), at(0)};
+    StepsEnd end = feedSteps(
+        f, tile, {at(3), at(4)}, {s[1], s[2], b.i32(1)},
+        [&](const GradientStep &step, ValueRange p) -> SmallVector<Value> {
+          Place now{b.wrap(p[0]), b.wrap(p[1])};
+          loadQuery(now, tile, step);
+          loadGradient(now, tile, step);
+          b.when(b.i32(0) < b.wrap(p[2]), [&] { loadKeys(once, tile); });
+          now = f.ringQ.next(b, now);
+          return {now.slot, now.parity, b.i32(0)};
+        });
+    return {f.parityBehind(once.parity, tile), end.carried[0], end.carried[1],
+            end.message.slot, end.message.parity};
   }
 
   const FlashBackwardFrame &f;

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FlashBackward/FlashBackwardFrame.h"
+#include "Gradients/ListedSteps.h"
 
 using namespace mlir;
 using namespace attn;
@@ -23,16 +24,22 @@ public:
   explicit Writer(const FlashBackwardFrame &frame) : f(frame), b(frame.b) {}
 
   void write() {
-    ValueRange last = forEachTile(
-        b, f.queue,
-        {Place::reader(b).parity, b.i32(FlashBackwardFrame::kNoHead)},
-        [&](const Tile &tile, ValueRange s) -> SmallVector<Value> {
-          Scalar before = b.wrap(s[1]);
-          Scalar parity = f.ordered ? addInOrder(tile, b.wrap(s[0]))
-                                    : addTile(tile, b.wrap(s[0]), before);
-          return {storeTile(tile, parity),
-                  countsLate() ? f.keyHeadOf(tile) : before};
-        });
+    SmallVector<Value> init = {Place::reader(b).parity,
+                               b.i32(FlashBackwardFrame::kNoHead)};
+    if (f.lists)
+      llvm::append_values(init, Place::reader(b).slot, Place::reader(b).parity);
+    ValueRange last =
+        forEachTile(b, f.queue, init,
+                    [&](const Tile &tile, ValueRange s) -> SmallVector<Value> {
+                      Scalar before = b.wrap(s[1]);
+                      if (f.lists)
+                        return writeListed(tile, before, s);
+                      Scalar parity = f.ordered
+                                          ? addInOrder(tile, b.wrap(s[0]))
+                                          : addTile(tile, b.wrap(s[0]), before);
+                      return {storeTile(tile, parity),
+                              countsLate() ? f.keyHeadOf(tile) : before};
+                    });
     if (countsLate())
       countTile(b.wrap(last[1]), /*inFlight=*/0);
   }
@@ -97,6 +104,28 @@ private:
     if (f.finishesBeside)
       b.when(walk.steps == b.i32(0), [&] { countTile(before, 0); });
     return b.wrap(last[0]);
+  }
+
+  /// The same of steps that it is told of, and what comes behind them.
+  SmallVector<Value> writeListed(const Tile &tile, Scalar before,
+                                 ValueRange s) {
+    StepsEnd end = followSteps(
+        f, tile, {b.wrap(s[2]), b.wrap(s[3])}, {s[0], b.i32(1)},
+        [&](Hear hear, ValueRange p) -> SmallVector<Value> {
+          Scalar parity = b.wrap(p[0]);
+          GradientStep step = hear();
+          Scalar block = f.numberOf(tile.batch, step.head, step.block);
+          forEachGroup(parity, [&](int64_t group) { add(block, group); });
+          if (f.finishesBeside)
+            b.when(b.i32(0) < b.wrap(p[1]),
+                   [&] { countTile(before, f.groups); });
+          return {parity ^ 1, b.i32(0)};
+        });
+    if (f.finishesBeside)
+      b.when(b.i32(0) < b.wrap(end.carried[1]), [&] { countTile(before, 0); });
+    return {storeTile(tile, b.wrap(end.carried[0])),
+            countsLate() ? f.keyHeadOf(tile) : before, end.message.slot,
+            end.message.parity};
   }
 
   /// The same, one tile behind the other.  Whose turn it is is asked for while

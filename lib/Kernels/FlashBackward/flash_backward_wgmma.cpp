@@ -35,6 +35,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FlashBackward/FlashBackwardFrame.h"
+#include "Gradients/ListedSteps.h"
 #include "Softmax/Softmax.h"
 
 using namespace mlir;
@@ -142,11 +143,16 @@ private:
     SmallVector<Value> init = {first.row,    message.slot, message.parity,
                                start.parity, start.slot,   start.parity,
                                b.i32(0)};
+    if (lists)
+      llvm::append_values(init, first.partialSteps, first.fullSteps, start.slot,
+                          start.parity);
     if (scoring.any())
-      init.append({first.head, first.batch});
+      llvm::append_values(init, first.head, first.batch);
     b.repeat(
         init, [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
-        [&](ValueRange s) { return consumeTile(s); });
+        [&](ValueRange s) {
+          return lists ? consumeListed(s) : consumeTile(s);
+        });
   }
 
   SmallVector<Value> consumeTile(ValueRange s) {
@@ -161,81 +167,132 @@ private:
         band->seenBy(b, tile.row, b.min(tile.row + own, ownRows) - 1);
     Scalar isWhole = tile.row + own <= ownRows;
 
-    b.when(b.i32(0) < walk.steps, [&] {
-      ringK.awaitFull(b, once);
-      ringV.awaitFull(b, once);
-    });
-    State state{{at(4), at(5)},
-                at(6),
-                groupRow,
-                b.fill(b.f32(0), b.accType(kWarpRows, dim)),
-                b.fill(b.f32(0), b.accType(kWarpRows, dimV))};
+    awaitKeys(b.i32(0) < walk.steps, once);
+    State state = begin({at(4), at(5)}, at(6));
     SmallVector<Value> init = pack(state);
     init.push_back(firstBlock(walk));
     if (scoring.any())
       init.push_back(walk.firstHead);
-    ValueRange last =
-        b.loop(b.i32(0), walk.steps, init,
-               [&](Scalar step, ValueRange p) -> SmallVector<Value> {
-                 Scalar number = b.wrap(p[6]);
-                 GradientStep at{scoring.any() ? b.wrap(p[7]) : walk.firstHead,
-                                 number};
-                 Scalar row = number * block;
-                 Scalar isOpen = band->isOpen(seen, row, block, isWhole);
-                 State next = multiply(unpack(p.take_front(6)), once,
-                                       {tile.row, at.head, tile.batch}, row,
-                                       isOpen, step == walk.steps - 1);
-                 SmallVector<Value> results = pack(next);
-                 GradientStep behind = nextStep(walk, at);
-                 results.push_back(behind.block);
-                 if (scoring.any())
-                   results.push_back(behind.head);
-                 return results;
-               });
+    ValueRange last = b.loop(
+        b.i32(0), walk.steps, init,
+        [&](Scalar step, ValueRange p) -> SmallVector<Value> {
+          GradientStep at{scoring.any() ? b.wrap(p[7]) : walk.firstHead,
+                          b.wrap(p[6])};
+          Scalar row = at.block * block;
+          Scalar isOpen = band->isOpen(seen, row, block, isWhole);
+          Scalar isLast = step == walk.steps - 1;
+          auto hide = [=](Value scores) {
+            return band->hide(b, scores, tile.row + warpRow, row,
+                              /*endOfRows=*/ownRows);
+          };
+          State next = multiply(unpack(p.take_front(6)), once, [&]() -> About {
+            return aboutRun(isLast, isOpen, row, rowsOf(tile, at.head), hide);
+          });
+          SmallVector<Value> results = pack(next);
+          GradientStep behind = nextStep(walk, at);
+          results.push_back(behind.block);
+          if (scoring.any())
+            results.push_back(behind.head);
+          return results;
+        });
     state = unpack(last.take_front(6));
 
     Tile next = pop(message);
     message = message.next(b, kTileMessages);
-    state.turn = store(state.sumV, b.f32(1), state.turn);
-    state.turn = store(state.sumK, arguments.get(b, "scale"), state.turn);
+    storeBoth(state);
     SmallVector<Value> result = {
         next.row,         message.slot,
         message.parity,   parityBehind(once.parity, walk),
         state.place.slot, state.place.parity,
         state.turn};
     if (scoring.any())
-      result.append({next.head, next.batch});
+      llvm::append_values(result, next.head, next.batch);
     return result;
   }
 
-  /// One block of queries, from `row` on, of the tile's head.
-  State multiply(const State &state, Place once, const Tile &tile, Scalar row,
-                 Scalar isOpen, Scalar isLast) {
-    Scalar slot = state.place.slot, ownRow = state.groupRow;
-    Scoring::Rows rows;
+  /// The same of steps that it is told of.
+  SmallVector<Value> consumeListed(ValueRange s) {
+    auto at = [&](int i) { return b.wrap(s[i]); };
+    Tile tile{at(0), b.i32(0), b.i32(0)}; // of any head
     if (scoring.any())
-      rows = scoredRows(tile.batch, tile.head, tile.row + warpRow);
+      tile = {at(0), at(11), at(12)};
+    tile.partialSteps = at(7), tile.fullSteps = at(8);
+    Place message{at(1), at(2)}, once{b.i32(0), at(3)};
+    Scalar isWhole = tile.row + own <= ownRows;
+    awaitKeys(hasSteps(tile), once);
+    State state = begin({at(4), at(5)}, at(6));
+    StepsEnd end =
+        followSteps(*this, tile, {at(9), at(10)}, pack(state),
+                    [&](Hear hear, ValueRange p) {
+                      return pack(multiply(unpack(p), once, [&]() -> About {
+                        GradientStep step = hear();
+                        return aboutListed(step, tile.row + warpRow,
+                                           rowsOf(tile, step.head), isWhole,
+                                           /*endOfRows=*/ownRows);
+                      }));
+                    });
+    state = unpack(end.carried);
+
+    Tile next = pop(message);
+    message = message.next(b, kTileMessages);
+    storeBoth(state);
+    SmallVector<Value> result = {
+        next.row,          message.slot,
+        message.parity,    parityBehind(once.parity, tile),
+        state.place.slot,  state.place.parity,
+        state.turn,        next.partialSteps,
+        next.fullSteps,    end.message.slot,
+        end.message.parity};
+    if (scoring.any())
+      llvm::append_values(result, next.head, next.batch);
+    return result;
+  }
+
+  /// A warp's rows for clauses, of a tile and a head of queries.
+  Scoring::Rows rowsOf(const Tile &tile, Scalar head) const {
+    if (!scoring.any())
+      return {};
+    return scoredRows(tile.batch, head, tile.row + warpRow);
+  }
+
+  void awaitKeys(Scalar condition, Place once) {
+    b.when(condition, [&] {
+      ringK.awaitFull(b, once);
+      ringV.awaitFull(b, once);
+    });
+  }
+
+  State begin(Place place, Scalar turn) {
+    return {place, turn, groupRow, b.fill(b.f32(0), b.accType(kWarpRows, dim)),
+            b.fill(b.f32(0), b.accType(kWarpRows, dimV))};
+  }
+
+  void storeBoth(State &state) {
+    state.turn = store(state.sumV, b.f32(1), state.turn);
+    state.turn = store(state.sumK, arguments.get(b, "scale"), state.turn);
+  }
+
+  /// One block of queries.
+  State multiply(const State &state, Place once, function_ref<About()> ask) {
+    Scalar slot = state.place.slot, ownRow = state.groupRow;
     ringGradient.awaitFull(b, state.place);
     Shift shift = shiftColumns(slot);
     ringQ.awaitFull(b, state.place);
     Value scoresInFlight = startScores(bufferK, ownRow, bufferQ, slot);
     Value gradientInFlight = startScores(bufferV, ownRow, bufferGradient, slot);
-    Scored scored = scoredOf(rows, b.await(scoresInFlight, 1), row,
-                             /*wantsSlopes=*/true);
-    Value weights =
-        weightsOf(b, *scale, scored.scores, shift, isOpen, [&](Value scores) {
-          // What is behind the keys has weights that overflow, maybe,
-          // and would reach dQ.
-          return band->hide(b, scores, tile.row + warpRow, row,
-                            /*endOfRows=*/ownRows);
-        });
+    // What is behind the keys has weights that overflow, maybe, and would reach
+    // dQ; so that is hidden too.
+    About about = ask();
+    Scalar isLast = about.isLast;
+    auto [weights, slopes] = weigh(*scale, b.await(scoresInFlight, 1), shift,
+                                   about, /*wantsSlopes=*/true);
     Value sumV;
     if (overlap)
       sumV = startSum(state.sumV, factorOf(weights), bufferGradient, slot);
     Value delta = columnsOf(slot, Statistic::delta);
-    Value gradient = gradientOf(
-        b, weights, b.await(gradientInFlight, overlap ? 1 : 0), delta,
-        scored.slopes, scoring.hides() ? b.boolean(false) : isOpen);
+    Value gradient =
+        gradientOf(b, weights, b.await(gradientInFlight, overlap ? 1 : 0),
+                   delta, slopes, about.isOpen);
     Value factor = factorOf(gradient);
     if (!overlap)
       sumV = startSum(state.sumV, factorOf(weights), bufferGradient, slot);

@@ -1,6 +1,6 @@
 //===- GradientFrame.cpp - What launches for gradients share --------------===//
 
-#include "Gradients/GradientFrame.h"
+#include "Gradients/ListedSteps.h"
 
 #include "attn/Schedule/Footprint.h"
 
@@ -28,6 +28,9 @@ KernelOp GradientFrame::createKernel() {
     arguments.perLaunch(kCounterRole, b.getI32Type(), counters);
   else
     arguments.pointer(kCounterRole, b.getI32Type());
+  if (problem.pattern)
+    BlockLists::declare(arguments, b,
+                        ownsKeys ? ListSide::keys : ListSide::queries);
   // The producer's warpgroup has the writer too.
   return createKernel(kWarpsPerGroup * (groups + 1));
 }
@@ -49,6 +52,9 @@ void GradientFrame::enterSide() {
   else
     band.emplace(b, arguments, problem.mask);
   blocks.emplace(*band, ownRows, own, streamed);
+  if (problem.pattern)
+    lists.emplace(b, arguments, problem.pattern->size(), streamed,
+                  ownsKeys ? ListSide::keys : ListSide::queries);
 }
 
 static SmemType bufferType(const GradientFrame &f, int64_t count, int64_t rows,
@@ -166,7 +172,15 @@ Value GradientFrame::statisticOf(const Tile &tile, Scalar row, Statistic which,
   Scalar count = b.min(ownRows - begin, b.i32(block));
   Value all = statistics(numberOf(tile.batch, tile.head, number),
                          firstOf(which), count);
-  return LoadRowOp::create(b, b.rowType(rows), all, row - begin);
+  auto load = [&]() -> SmallVector<Value> {
+    return {LoadRowOp::create(b, b.rowType(rows), all, row - begin)};
+  };
+  if (!lists)
+    return load()[0];
+  // A tile without steps asks for none.
+  return b.choose(hasSteps(tile), load, [&]() -> SmallVector<Value> {
+    return {b.fill(b.f32(0), b.rowType(rows))};
+  })[0];
 }
 
 double GradientFrame::shiftIsEnough() const {
@@ -217,16 +231,52 @@ Shift GradientFrame::shiftColumns(Scalar slot) const {
   return shift;
 }
 
-GradientFrame::Scored GradientFrame::scoredOf(const Scoring::Rows &rows,
-                                              Value products, Scalar column,
-                                              bool wantsSlopes) const {
+//===----------------------------------------------------------------------===//
+// Scores
+//===----------------------------------------------------------------------===//
+
+GradientFrame::About
+GradientFrame::aboutRun(Scalar isLast, Scalar isOpen, Scalar column,
+                        const Scoring::Rows &rows,
+                        std::function<Value(Value scores)> hide) const {
+  About about{isLast, isOpen, column, rows, {}};
+  // A region may hide something in any block.
+  if (scoring.hides())
+    about.isOpen = b.boolean(false);
+  about.hidden = [=](Value scores) {
+    scores = hiddenUnless(b, isOpen, scores, hide);
+    return scoring.hidden(b, rows, scores, column, /*isCut=*/true);
+  };
+  return about;
+}
+
+GradientFrame::About GradientFrame::aboutListed(const GradientStep &step,
+                                                Scalar row,
+                                                const Scoring::Rows &rows,
+                                                Scalar areWhole,
+                                                Scalar endOfRows) const {
+  About about{
+      step.isLast, isOpen(step, areWhole), step.block * streamed, rows, {}};
+  about.hidden = [=, isOpen = about.isOpen](Value scores) {
+    return hiddenUnless(b, isOpen, scores, [&](Value scores) {
+      return hide(scores, row, step, rows, endOfRows);
+    });
+  };
+  return about;
+}
+
+GradientFrame::Weighed GradientFrame::weigh(const ScoreScale &scale,
+                                            Value products, const Shift &shift,
+                                            const About &about,
+                                            bool wantsSlopes) const {
+  products = scale.orient(b, products);
   // Whether a block is open is known at run time.
-  Scored of;
-  of.scores = scoring.scored(b, rows, products, column, Pairs::any);
-  of.scores = scoring.hidden(b, rows, of.scores, column, /*isCut=*/true);
+  Value scores =
+      scoring.scored(b, about.rows, products, about.column, Pairs::any);
+  Value slopes;
   if (wantsSlopes)
-    of.slopes = scoring.slopes(b, rows, products, column, Pairs::any);
-  return of;
+    slopes = scoring.slopes(b, about.rows, products, about.column, Pairs::any);
+  return {weightsOf(b, scale, about.hidden(scores), shift), slopes};
 }
 
 //===----------------------------------------------------------------------===//
@@ -261,6 +311,56 @@ GradientStep GradientFrame::nextStep(const Walk &walk,
   Scalar isLast = step.block == walk.blocks.last();
   return {b.select(isLast, step.head + 1, step.head),
           b.select(isLast, firstBlock(walk), walk.blocks.behind(step.block))};
+}
+
+//===----------------------------------------------------------------------===//
+// Of lists
+//===----------------------------------------------------------------------===//
+
+Tile GradientFrame::drawn(const Tile &tile) const {
+  if (!lists)
+    return tile;
+  return ownsKeys ? lists->countedOfAll(tile, sharers) : lists->counted(tile);
+}
+
+Scalar GradientFrame::isOpen(const GradientStep &step, Scalar areWhole) const {
+  Scalar isOpen = b.boolean(true);
+  if (hidesInCut())
+    isOpen = step.isCut == b.boolean(false);
+  // Weights of queries behind the end are 0; those of keys are not, nor those
+  // of which a region makes scores.
+  if (!ownsKeys || scoring.scores())
+    isOpen = isOpen & ((step.block + 1) * streamed <= streamedRows);
+  return Value(areWhole) ? areWhole & isOpen : isOpen;
+}
+
+Value GradientFrame::hide(Value scores, Scalar row, const GradientStep &step,
+                          const Scoring::Rows &rows, Scalar endOfRows) const {
+  Scalar first = step.block * streamed;
+  auto hideEnd = [&]() -> SmallVector<Value> {
+    return {band->withoutMask().hide(b, scores, row, first, endOfRows)};
+  };
+  if (!hidesInCut())
+    return hideEnd()[0];
+  return b.choose(
+      step.isCut,
+      [&]() -> SmallVector<Value> {
+        Value seen = band->hide(b, scores, row, first, endOfRows);
+        return {scoring.hidden(b, rows, seen, first, /*isCut=*/true)};
+      },
+      hideEnd)[0];
+}
+
+void GradientFrame::reserveQueues(int64_t consumers, int64_t others,
+                                  int64_t ofSteps) {
+  if (!lists) {
+    queue = tileQueue(b, consumers + others);
+    return;
+  }
+  Scalar heads = arguments.get(b, "heads");
+  queue = tileQueueOfLists(b, consumers + others,
+                           ownsKeys ? heads / sharers : heads);
+  steps = stepQueue(b, consumers + ofSteps);
 }
 
 static BlockOfHead stripOf(const GradientFrame &f, bool fromEnd) {

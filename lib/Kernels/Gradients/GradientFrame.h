@@ -42,6 +42,8 @@ struct Walk {
 /// Where a walk is, as two scalars that loops carry.
 struct GradientStep {
   Scalar head, block;
+  /// Of lists (ListedSteps.h).
+  Scalar isCut = {}, isLast = {};
 };
 
 /// What a launch's tiles are made of.
@@ -161,12 +163,30 @@ struct GradientFrame {
   Scoring::Rows scoredRows(Scalar batch, Scalar head, Scalar row) const {
     return scoring.ofRows(b, {batch, head, row, kWarpRows, ownsKeys});
   }
-  /// What clauses make of scores, and slopes if somebody wants them.
-  struct Scored {
-    mlir::Value scores, slopes;
+  /// What is to be known of a step when its first products are under way.
+  struct About {
+    Scalar isLast;
+    Scalar isOpen;      ///< nothing is hidden
+    Scalar column;      ///< the first of its rows that stream past
+    Scoring::Rows rows; ///< own ones, with its head of queries
+    /// Sets to -inf the scores that the mask or a region hides.
+    std::function<mlir::Value(mlir::Value scores)> hidden;
   };
-  Scored scoredOf(const Scoring::Rows &rows, mlir::Value products,
-                  Scalar column, bool wantsSlopes) const;
+  /// Of a step of a run, of which a band says to be open and `hide` hides what
+  /// is not.
+  About aboutRun(Scalar isLast, Scalar isOpen, Scalar column,
+                 const Scoring::Rows &rows,
+                 std::function<mlir::Value(mlir::Value scores)> hide) const;
+  /// Of a listed step, for own rows from `row` on.
+  About aboutListed(const GradientStep &step, Scalar row,
+                    const Scoring::Rows &rows, Scalar areWhole = {},
+                    Scalar endOfRows = {}) const;
+  /// Of a step P, and the slopes of its scores if somebody wants them.
+  struct Weighed {
+    mlir::Value weights, slopes;
+  };
+  Weighed weigh(const ScoreScale &scale, mlir::Value products,
+                const Shift &shift, const About &about, bool wantsSlopes) const;
 
   //===--------------------------------------------------------------------===//
   // Walks
@@ -177,6 +197,19 @@ struct GradientFrame {
   Scalar firstBlock(const Walk &walk) const;
   GradientStep firstStep(const Walk &walk) const;
   GradientStep nextStep(const Walk &walk, const GradientStep &step) const;
+
+  //===--------------------------------------------------------------------===//
+  // Of lists
+  //===--------------------------------------------------------------------===//
+
+  /// What others are to hear of a tile that is drawn.
+  Tile drawn(const Tile &tile) const;
+  Scalar hasSteps(const Tile &tile) const {
+    return b.i32(0) < tile.partialSteps + tile.fullSteps;
+  }
+  /// The queue of tiles, and that of steps if blocks are listed, for so many
+  /// consuming warps and others that hear of tiles; of these, of steps.
+  void reserveQueues(int64_t consumers, int64_t others, int64_t ofSteps);
 
   TileBuilder &b;
   const Problem &problem;
@@ -203,8 +236,20 @@ struct GradientFrame {
   Scalar sharers;                ///< query heads that share a key head
   std::optional<KeyBand> band;   ///< from the side of what is owned
   std::optional<TileBlocks> blocks;
-  mlir::Value bufferStatistics; ///< where queries stream
-  mlir::Value queue;
+  std::optional<BlockLists> lists; ///< of a pattern
+  mlir::Value bufferStatistics;    ///< where queries stream
+  TileQueue queue;
+  mlir::Value steps; ///< the queue of those of lists
+
+private:
+  /// Whether somebody hides pairs of partial blocks.
+  bool hidesInCut() const { return !problem.mask.isOpen() || scoring.hides(); }
+  /// Whether every pair of a listed step is seen, and all rows of the tile
+  /// exist, if that is asked.
+  Scalar isOpen(const GradientStep &step, Scalar areWhole) const;
+  /// Sets to -inf the scores that a listed step hides, of rows from `row` on.
+  mlir::Value hide(mlir::Value scores, Scalar row, const GradientStep &step,
+                   const Scoring::Rows &rows, Scalar endOfRows) const;
 };
 
 /// The queries of a warp, 16 of a strip: of the launches that have blocks for

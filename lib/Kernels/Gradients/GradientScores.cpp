@@ -110,11 +110,15 @@ Value attn::weightsOf(TileBuilder &b, const ScoreScale &scale, Value scores,
   });
 }
 
+Value attn::hiddenUnless(TileBuilder &b, Scalar isOpen, Value scores,
+                         function_ref<Value(Value)> hide) {
+  return unless(b, isOpen, scores, [&] { return hide(scores); });
+}
+
 Value attn::weightsOf(TileBuilder &b, const ScoreScale &scale, Value scores,
                       const Shift &shift, Scalar isOpen,
                       function_ref<Value(Value scores)> hide) {
-  scores = scale.orient(b, scores);
-  scores = unless(b, isOpen, scores, [&] { return hide(scores); });
+  scores = hiddenUnless(b, isOpen, scale.orient(b, scores), hide);
   return weightsOf(b, scale, scores, shift);
 }
 

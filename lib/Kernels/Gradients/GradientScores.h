@@ -51,6 +51,10 @@ mlir::Value deltaOf(TileBuilder &builder, mlir::Value output,
 /// P from oriented scores.
 mlir::Value weightsOf(TileBuilder &builder, const ScoreScale &scale,
                       mlir::Value scores, const Shift &shift);
+/// Scores, some of which `hide` hides unless `isOpen`.
+mlir::Value hiddenUnless(TileBuilder &builder, Scalar isOpen,
+                         mlir::Value scores,
+                         llvm::function_ref<mlir::Value(mlir::Value)> hide);
 /// P from scores as they come, some of which `hide` hides unless `isOpen`.
 mlir::Value weightsOf(TileBuilder &builder, const ScoreScale &scale,
                       mlir::Value scores, const Shift &shift, Scalar isOpen,

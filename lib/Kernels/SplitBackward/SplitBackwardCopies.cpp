@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Gradients/ListedSteps.h"
 #include "SplitBackward/SplitBackwardFrame.h"
 
 using namespace mlir;
@@ -26,10 +27,16 @@ public:
 
   void produce() {
     Place writer = Place::writer(b);
+    SmallVector<Value> init = {writer.parity, writer.slot, writer.parity,
+                               writer.slot, writer.parity};
+    if (f.lists)
+      llvm::append_values(init, Place::reader(b).slot, Place::reader(b).parity);
     f.order().feedTiles(
-        b, f.arguments, f.queue,
-        {writer.parity, writer.slot, writer.parity, writer.slot, writer.parity},
-        [&](const Tile &tile, ValueRange s) { return produceTile(tile, s); });
+        b, f.arguments, f.queue, init,
+        [&](const Tile &tile, ValueRange s) {
+          return f.lists ? produceListed(tile, s) : produceTile(tile, s);
+        },
+        [&](const Tile &tile) { return f.drawn(tile); });
   }
 
 private:
@@ -45,6 +52,49 @@ private:
               step.block * f.streamed, buffer);
   }
 
+  /// What a step needs, with the tile's own rows if it is the first.
+  std::pair<Place, Place> loadStep(const Tile &tile, const GradientStep &step,
+                                   Place once, Place placeX, Place placeY,
+                                   Scalar isFirst) {
+    loadBlock(f.ringStreamedX, placeX, f.streamedX, tile, step,
+              f.bufferStreamedX);
+    if (f.ownsKeys)
+      f.loadStatistics(f.ringStreamedX, placeX, tile, step);
+    b.when(isFirst, [&] { loadOwn(f.ringX, once, f.x, tile, f.bufferX); });
+    loadBlock(f.ringStreamedY, placeY, f.streamedY, tile, step,
+              f.bufferStreamedY);
+    if (f.side.hasX)
+      b.when(isFirst, [&] { loadOwn(f.ringY, once, f.y, tile, f.bufferY); });
+    return {f.ringStreamedX.next(b, placeX), f.ringStreamedY.next(b, placeY)};
+  }
+
+  /// A tile without steps has no rows of its own either; but its places are
+  /// handed over, since its results leave from there.
+  SmallVector<Value> produceListed(const Tile &tile, ValueRange s) {
+    auto at = [&](int i) { return b.wrap(s[i]); };
+    Place once{b.i32(0), at(0)};
+    StepsEnd end = feedSteps(
+        f, tile, {at(5), at(6)}, {s[1], s[2], s[3], s[4], b.i32(1)},
+        [&](const GradientStep &step, ValueRange p) -> SmallVector<Value> {
+          auto at = [&](int i) { return b.wrap(p[i]); };
+          auto [x, y] = loadStep(tile, step, once, {at(0), at(1)},
+                                 {at(2), at(3)}, b.i32(0) < at(4));
+          return {x.slot, x.parity, y.slot, y.parity, b.i32(0)};
+        });
+    b.when(f.hasSteps(tile) == b.boolean(false), [&] {
+      f.ringX.awaitEmpty(b, once);
+      f.ringX.handOver(b, once);
+      if (f.side.hasX) {
+        f.ringY.awaitEmpty(b, once);
+        f.ringY.handOver(b, once);
+      }
+    });
+    SmallVector<Value> next = {once.parity ^ 1};
+    llvm::append_range(next, end.carried.drop_back());
+    llvm::append_values(next, end.message.slot, end.message.parity);
+    return next;
+  }
+
   SmallVector<Value> produceTile(const Tile &tile, ValueRange s) {
     auto at = [&](int i) { return b.wrap(s[i]); };
     Place once{b.i32(0), at(0)}, placeX{at(1), at(2)}, placeY{at(3), at(4)};
@@ -58,21 +108,8 @@ private:
                  auto at = [&](int i) { return b.wrap(p[i]); };
                  Place nowX{at(0), at(1)}, nowY{at(2), at(3)};
                  GradientStep step{at(4), at(5)};
-                 Scalar isFirst = number == b.i32(0);
-                 loadBlock(f.ringStreamedX, nowX, f.streamedX, tile, step,
-                           f.bufferStreamedX);
-                 if (f.ownsKeys)
-                   f.loadStatistics(f.ringStreamedX, nowX, tile, step);
-                 b.when(isFirst,
-                        [&] { loadOwn(f.ringX, once, f.x, tile, f.bufferX); });
-                 loadBlock(f.ringStreamedY, nowY, f.streamedY, tile, step,
-                           f.bufferStreamedY);
-                 if (f.side.hasX)
-                   b.when(isFirst, [&] {
-                     loadOwn(f.ringY, once, f.y, tile, f.bufferY);
-                   });
-                 nowX = f.ringStreamedX.next(b, nowX);
-                 nowY = f.ringStreamedY.next(b, nowY);
+                 std::tie(nowX, nowY) =
+                     loadStep(tile, step, once, nowX, nowY, number == b.i32(0));
                  step = f.nextStep(walk, step);
                  return {nowX.slot,   nowX.parity, nowY.slot,
                          nowY.parity, step.head,   step.block};

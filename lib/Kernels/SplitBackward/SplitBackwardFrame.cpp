@@ -98,5 +98,6 @@ void SplitBackwardFrame::reserve() {
                        /*writers=*/ownsKeys ? 2 : 1);
   ringStreamedY = Ring(b, streamedY.role, stagesY, consumers);
   ringStaged = Ring(b, "staged", groups, /*readers=*/1, kWarpsPerGroup);
-  queue = tileQueue(b, consumers + 1);
+  // The writer hears of tiles only.
+  reserveQueues(consumers, /*others=*/1, /*ofSteps=*/0);
 }

@@ -138,6 +138,8 @@ private:
       arguments.operand(x.gradient, element);
     if (side.hasY)
       arguments.operand(y.gradient, element);
+    if (problem.pattern)
+      BlockLists::declare(arguments, b, sideOfLists());
     Scoring::declare(arguments, b, request);
     declareProblem(arguments, b, problem.mask);
     return arguments.createKernel(b, request, warps);
@@ -165,9 +167,34 @@ private:
       keyHead = head / group;
     }
     batch = at.batch;
-    KeyBand band = side.ownsKeys ? KeyBand::seeing(b, arguments, problem.mask)
-                                 : KeyBand(b, arguments, problem.mask);
-    blocks.emplace(b, band, firstRow, b.min(firstRow + own, rows) - 1, block);
+    band.emplace(side.ownsKeys ? KeyBand::seeing(b, arguments, problem.mask)
+                               : KeyBand(b, arguments, problem.mask));
+    if (problem.pattern)
+      return locateLists();
+    blocks.emplace(b, *band, firstRow, b.min(firstRow + own, rows) - 1, block);
+    ownSteps = blocks->steps;
+  }
+
+  ListSide sideOfLists() const {
+    return side.ownsKeys ? ListSide::keys : ListSide::queries;
+  }
+
+  void locateLists() {
+    lists.emplace(b, arguments, problem.pattern->size(), block, sideOfLists());
+    if (!side.ownsKeys) {
+      enterLists(head);
+      ownSteps = blocks->steps;
+      return;
+    }
+    Tile tile = lists->countedOfAll({firstRow, keyHead, batch},
+                                    arguments.get(b, "group"));
+    ownSteps = tile.partialSteps + tile.fullSteps;
+  }
+
+  /// The lists of a query head.
+  void enterLists(Scalar queryHead) {
+    Tile tile = lists->counted({firstRow, queryHead, batch});
+    blocks.emplace(b, *band, *lists, tile, block);
   }
 
   Value view(const Rows &rows, StringRef role, Scalar ofHead, Scalar count) {
@@ -245,7 +272,7 @@ private:
   void copyOwn() {
     Scalar count = side.ownsKeys ? keys : queries;
     Scalar ofHead = side.ownsKeys ? keyHead : head;
-    b.when(b.i32(0) < blocks->steps, [&] {
+    b.when(b.i32(0) < ownSteps, [&] {
       copy(view(x, x.role, ofHead, count), bufferX, firstRow, b.i32(0));
       if (side.hasX)
         copy(view(y, y.role, ofHead, count), bufferY, firstRow, b.i32(0));
@@ -312,6 +339,8 @@ private:
   Scalar stageOf(Scalar step) { return stages == 1 ? b.i32(0) : step % stages; }
 
   SmallVector<Value> walkHead(Scalar queryHead, SmallVector<Value> state) {
+    if (lists && side.ownsKeys)
+      enterLists(queryHead);
     Streams streams = streamsOf(queryHead);
     scoredRows = scoring.ofRows(
         b, {batch, queryHead, firstRow + warpRow, strip, side.ownsKeys});
@@ -383,14 +412,18 @@ private:
     Scalar stage = stageOf(step);
     Value raw = scale->orient(b, scoresOf(x, bufferX, ringX, stage));
     Scalar column = scoring.any() ? blocks->block(b, step) * block : Scalar();
-    Pairs pairs = scoring.pairsOf(cut, /*isListed=*/false);
+    Pairs pairs = scoring.pairsOf(cut, lists.has_value());
     Value scores = scoring.scored(b, scoredRows, raw, column, pairs), slopes;
     if (side.hasX)
       slopes = scoring.slopes(b, scoredRows, raw, column, pairs);
     if (cut)
       scores =
           blocks->hide(b, scores, firstRow + warpRow, blocks->block(b, step));
-    scores = scoring.hidden(b, scoredRows, scores, column, cut);
+    else if (lists)
+      scores = blocks->hideOpen(b, scores, blocks->block(b, step));
+    // Of full blocks all is seen whatever a region says.
+    if (cut || !lists)
+      scores = scoring.hidden(b, scoredRows, scores, column, cut);
     Shift shift = ringLse ? shiftColumns(stage) : ownShift;
     Value weights = weightsOf(b, *scale, scores, shift);
     if (side.hasY)
@@ -407,7 +440,9 @@ private:
     Value gradient = scoresOf(y, bufferY, ringY, stage);
     Value delta = ringDelta ? columnsOf(ringDelta, stage) : ownDelta;
     gradient = withSlopes(b, gradientOf(b, weights, gradient, delta), slopes);
-    bool hides = cut || scoring.hides();
+    // What is behind the end of a full block has P = 0 and dP = 0, but maybe a
+    // slope that is not a number.
+    bool hides = cut || (lists ? bool(slopes) : scoring.hides());
     return hides ? withoutHidden(b, weights, gradient) : gradient;
   }
 
@@ -442,9 +477,12 @@ private:
   Arguments arguments;
   Scoring scoring;
   Scoring::Rows scoredRows; ///< of this warp and the head that it walks
-  std::optional<KeyBlocks> blocks;
+  std::optional<KeyBand> band;
+  std::optional<BlockLists> lists;
+  std::optional<KeyBlocks> blocks; ///< of a head, if they are listed
   std::optional<ScoreScale> scale;
   Scalar queries, keys, head, keyHead, batch, firstRow, warpRow;
+  Scalar ownSteps; ///< of all heads that the tile walks
   Value bufferX, bufferY, ringX, ringY, ringLse, ringDelta; // shared memory
   Shift ownShift;                                           // rows
   Value ownDelta;

@@ -28,6 +28,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Gradients/ListedSteps.h"
 #include "Softmax/Softmax.h"
 #include "SplitBackward/SplitBackwardFrame.h"
 
@@ -92,10 +93,15 @@ private:
     Scoring::Rows rows;       ///< likewise
   };
 
+  /// A warp's rows for clauses, of a head of queries.
   Scoring::Rows rowsOf(const Own &own, Scalar head) const {
     if (!scoring.any())
       return {};
     return scoredRows(own.tile.batch, head, own.tile.row + warpRow);
+  }
+  /// The same of a step: of keys the heads of queries take turns.
+  Scoring::Rows rowsOf(const Own &own, const GradientStep &step) const {
+    return ownsKeys ? rowsOf(own, step.head) : own.rows;
   }
 
   void consume() {
@@ -108,11 +114,17 @@ private:
     Tile first = pop(start);
     Place message = start.next(b, kTileMessages);
     zero = opaqueZero();
+    SmallVector<Value> init = {
+        first.row,    first.head, first.batch,  message.slot, message.parity,
+        start.parity, start.slot, start.parity, start.slot,   start.parity};
+    if (lists)
+      llvm::append_values(init, first.partialSteps, first.fullSteps, start.slot,
+                          start.parity);
     b.repeat(
-        {first.row, first.head, first.batch, message.slot, message.parity,
-         start.parity, start.slot, start.parity, start.slot, start.parity},
-        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
-        [&](ValueRange s) { return consumeTile(s); });
+        init, [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
+        [&](ValueRange s) {
+          return lists ? consumeListed(s) : consumeTile(s);
+        });
   }
 
   SmallVector<Value> consumeTile(ValueRange s) {
@@ -122,48 +134,42 @@ private:
     Walk walk = walkOf(own.tile);
     Scalar row = own.tile.row + groupRow;
     own.seen = band->seenBy(b, row, b.min(row + kGroupRows, ownRows) - 1);
-    if (!ownsKeys)
+    if (!ownsKeys) {
       own.statistics = statisticsOf(own.tile, own.tile.row + warpRow);
-    if (!ownsKeys)
       own.rows = rowsOf(own, own.tile.head);
-    b.when(b.i32(0) < walk.steps, [&] {
-      ringX.awaitFull(b, own.once);
-      if (side.hasX)
-        ringY.awaitFull(b, own.once);
-    });
-    State state{{at(6), at(7)}, {at(8), at(9)}, groupRow, {}};
-    auto noSum = [&](const SplitRows &rows) -> Value {
-      return b.fill(b.f32(0), b.accType(kWarpRows, rows.padded));
-    };
-    if (side.hasX)
-      state.sums.push_back(noSum(x));
-    if (side.hasY)
-      state.sums.push_back(noSum(y));
+    }
+    b.when(b.i32(0) < walk.steps, [&] { awaitOwn(own.once); });
+    State state = begin({at(6), at(7)}, {at(8), at(9)});
+    size_t carried = state.size();
     SmallVector<Value> init = pack(state);
     init.push_back(walk.blocks.first());
     // Of keys the heads of queries take turns.
     bool tracksHead = ownsKeys && scoring.any();
     if (tracksHead)
       init.push_back(walk.firstHead);
-    ValueRange last =
-        b.loop(b.i32(0), walk.steps, init,
-               [&](Scalar step, ValueRange p) -> SmallVector<Value> {
-                 GradientStep at{walk.firstHead, b.wrap(p[state.size()])};
-                 if (tracksHead) {
-                   at.head = b.wrap(p.back());
-                   own.rows = rowsOf(own, at.head);
-                 }
-                 State next =
-                     multiply(unpack(p.take_front(state.size())), own,
-                              at.block * streamed, step == walk.steps - 1);
-                 SmallVector<Value> results = pack(next);
-                 GradientStep behind = nextStep(walk, at);
-                 results.push_back(behind.block);
-                 if (tracksHead)
-                   results.push_back(behind.head);
-                 return results;
-               });
-    state = unpack(last.take_front(state.size()));
+    ValueRange last = b.loop(
+        b.i32(0), walk.steps, init,
+        [&](Scalar step, ValueRange p) -> SmallVector<Value> {
+          GradientStep at{tracksHead ? b.wrap(p.back()) : walk.firstHead,
+                          b.wrap(p[carried])};
+          Scalar row = at.block * streamed;
+          Scalar isLast = step == walk.steps - 1;
+          Scalar isOpen = band->isOpen(own.seen, row, streamed);
+          auto hide = [=](Value scores) {
+            return band->hide(b, scores, own.tile.row + warpRow, row);
+          };
+          State next =
+              multiply(unpack(p.take_front(carried)), own, [&]() -> About {
+                return aboutRun(isLast, isOpen, row, rowsOf(own, at), hide);
+              });
+          SmallVector<Value> results = pack(next);
+          GradientStep behind = nextStep(walk, at);
+          results.push_back(behind.block);
+          if (tracksHead)
+            results.push_back(behind.head);
+          return results;
+        });
+    state = unpack(last.take_front(carried));
 
     Tile next = pop(message);
     message = message.next(b, kTileMessages);
@@ -173,10 +179,62 @@ private:
             state.y.slot,   state.y.parity};
   }
 
-  /// A block of streamed rows, from `row` on.
-  State multiply(const State &state, const Own &own, Scalar row,
-                 Scalar isLast) {
-    Scalar isOpen = band->isOpen(own.seen, row, streamed);
+  /// The same of steps that it is told of.  A tile without any has places for
+  /// its results all the same.
+  SmallVector<Value> consumeListed(ValueRange s) {
+    auto at = [&](int i) { return b.wrap(s[i]); };
+    Own own{{at(0), at(1), at(2)}, {b.i32(0), at(5)}, {}, {}, {}};
+    own.tile.partialSteps = at(10), own.tile.fullSteps = at(11);
+    Place message{at(3), at(4)};
+    if (!ownsKeys) {
+      own.statistics = statisticsOf(own.tile, own.tile.row + warpRow);
+      own.rows = rowsOf(own, own.tile.head);
+    }
+    awaitOwn(own.once);
+    StepsEnd end = followSteps(
+        *this, own.tile, {at(12), at(13)},
+        pack(begin({at(6), at(7)}, {at(8), at(9)})),
+        [&](Hear hear, ValueRange p) {
+          return pack(multiply(unpack(p), own, [&]() -> About {
+            GradientStep step = hear();
+            return aboutListed(step, own.tile.row + warpRow, rowsOf(own, step));
+          }));
+        });
+    State state = unpack(end.carried);
+    if (ownsBareY())
+      ringY.release(b, own.once, hasSteps(own.tile) == b.boolean(false));
+
+    Tile next = pop(message);
+    message = message.next(b, kTileMessages);
+    leave(state, own.once.parity);
+    return {next.row,         next.head,         next.batch,
+            message.slot,     message.parity,    own.once.parity ^ 1,
+            state.x.slot,     state.x.parity,    state.y.slot,
+            state.y.parity,   next.partialSteps, next.fullSteps,
+            end.message.slot, end.message.parity};
+  }
+
+  void awaitOwn(Place once) {
+    ringX.awaitFull(b, once);
+    if (side.hasX)
+      ringY.awaitFull(b, once);
+  }
+
+  State begin(Place x, Place y) {
+    State state{x, y, groupRow, {}};
+    auto noSum = [&](const SplitRows &rows) -> Value {
+      return b.fill(b.f32(0), b.accType(kWarpRows, rows.padded));
+    };
+    if (side.hasX)
+      state.sums.push_back(noSum(this->x));
+    if (side.hasY)
+      state.sums.push_back(noSum(this->y));
+    return state;
+  }
+
+  /// A block of streamed rows.
+  State multiply(const State &state, const Own &own,
+                 function_ref<About()> ask) {
     State next = state;
     next.x = ringStreamedX.next(b, state.x);
     next.y = ringStreamedY.next(b, state.y);
@@ -191,12 +249,11 @@ private:
     if (side.hasX)
       gradient =
           startScores(bufferY, state.groupRow, bufferStreamedY, state.y.slot);
-    Scored scored = scoredOf(own.rows, b.await(scores, side.hasX ? 1 : 0), row,
-                             /*wantsSlopes=*/side.hasX);
-    Value weights =
-        weightsOf(b, *scale, scored.scores, shift, isOpen, [&](Value scores) {
-          return band->hide(b, scores, own.tile.row + warpRow, row);
-        });
+    About about = ask();
+    Scalar isLast = about.isLast;
+    Weighed weighed = weigh(*scale, b.await(scores, side.hasX ? 1 : 0), shift,
+                            about, /*wantsSlopes=*/side.hasX);
+    Value weights = weighed.weights;
     if (!side.hasX)
       ringStreamedX.release(b, state.x);
     bool isBeside = side.hasY && overlaps();
@@ -211,8 +268,7 @@ private:
       Value delta = ownsKeys ? columnsOf(state.x.slot, Statistic::delta)
                              : own.statistics.delta;
       gradient = gradientOf(b, weights, b.await(gradient, isBeside ? 1 : 0),
-                            delta, scored.slopes,
-                            scoring.hides() ? b.boolean(false) : isOpen);
+                            delta, weighed.slopes, about.isOpen);
       if (ownsBareY()) {
         ringStreamedY.release(b, state.y);
         ringY.release(b, own.once, isLast);

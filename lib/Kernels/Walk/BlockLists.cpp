@@ -56,18 +56,33 @@ Scalar ListWalk::ifAny(Scalar step) const {
 // Tiles
 //===----------------------------------------------------------------------===//
 
-void BlockLists::declare(Arguments &arguments, TileBuilder &b) {
-  for (Role role : {Role::partialCounts, Role::partialBlocks, Role::fullCounts,
-                    Role::fullBlocks})
+BlockLists::Roles BlockLists::rolesOf(ListSide side) {
+  if (side == ListSide::keys)
+    return {Role::transposedPartialCounts, Role::transposedPartialBlocks,
+            Role::transposedFullCounts, Role::transposedFullBlocks};
+  return {Role::partialCounts, Role::partialBlocks, Role::fullCounts,
+          Role::fullBlocks};
+}
+
+void BlockLists::declare(Arguments &arguments, TileBuilder &b, ListSide side) {
+  Roles roles = rolesOf(side);
+  for (Role role : {roles.partialCounts, roles.partialBlocks, roles.fullCounts,
+                    roles.fullBlocks})
     arguments.operand(role, b.getI32Type());
 }
+
+BlockLists::BlockLists(TileBuilder &b, const Arguments &arguments,
+                       const BlockSize &size, int64_t step, ListSide side)
+    : size(size), b(b), arguments(arguments), roles(rolesOf(side)),
+      rows(side == ListSide::keys ? size.keys : size.queries),
+      ofNumber((side == ListSide::keys ? size.queries : size.keys) / step) {}
 
 Scalar BlockLists::stepsOf(Role counts, const Tile &tile) const {
   Scalar place =
       arguments.offset(b, counts, tile.batch, tile.head, rowOf(tile));
   Scalar count = b.wrap(
       LoadNumberOp::create(b, b.getI32Type(), arguments.get(b, counts), place));
-  return count * (size.keys / key);
+  return count * ofNumber;
 }
 
 Tile BlockLists::counted(Tile tile) const {
@@ -75,10 +90,26 @@ Tile BlockLists::counted(Tile tile) const {
   ValueRange steps = b.choose(
       b.i32(-1) < tile.row,
       [&]() -> SmallVector<Value> {
-        return {stepsOf(Role::partialCounts, tile),
-                stepsOf(Role::fullCounts, tile)};
+        return {stepsOf(roles.partialCounts, tile),
+                stepsOf(roles.fullCounts, tile)};
       },
       [&]() -> SmallVector<Value> { return {zero, zero}; });
+  tile.partialSteps = b.wrap(steps[0]);
+  tile.fullSteps = b.wrap(steps[1]);
+  return tile;
+}
+
+Tile BlockLists::countedOfAll(Tile tile, Scalar sharers) const {
+  Scalar zero = b.i32(0), first = tile.head * sharers;
+  // No head, where there is no tile.
+  Scalar heads = b.select(b.i32(-1) < tile.row, sharers, zero);
+  ValueRange steps =
+      b.loop(zero, heads, {zero, zero},
+             [&](Scalar member, ValueRange sums) -> SmallVector<Value> {
+               Tile ofHead{tile.row, first + member, tile.batch};
+               return {b.wrap(sums[0]) + stepsOf(roles.partialCounts, ofHead),
+                       b.wrap(sums[1]) + stepsOf(roles.fullCounts, ofHead)};
+             });
   tile.partialSteps = b.wrap(steps[0]);
   tile.fullSteps = b.wrap(steps[1]);
   return tile;
@@ -88,13 +119,13 @@ BlockList BlockLists::listOf(Role blocks, const Tile &tile,
                              Scalar steps) const {
   Scalar begin =
       arguments.offset(b, blocks, tile.batch, tile.head, rowOf(tile));
-  return {arguments.get(b, blocks), begin, steps, size.keys / key};
+  return {arguments.get(b, blocks), begin, steps, ofNumber};
 }
 
 BlockList BlockLists::partialOf(const Tile &tile) const {
-  return listOf(Role::partialBlocks, tile, tile.partialSteps);
+  return listOf(roles.partialBlocks, tile, tile.partialSteps);
 }
 
 BlockList BlockLists::fullOf(const Tile &tile) const {
-  return listOf(Role::fullBlocks, tile, tile.fullSteps);
+  return listOf(roles.fullBlocks, tile, tile.fullSteps);
 }

@@ -15,6 +15,9 @@
 // take several steps for each.  Example: 256 keys in the pattern, 128 in the
 // kernel: the list 3 0 is walked as blocks 6, 7, 0 and 1.
 //
+// *Transposed* lists say the same of rows of blocks of keys, for kernels whose
+// tiles are keys.  Query heads that share the keys have lists of their own.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_KERNELS_WALK_BLOCKLISTS_H
@@ -67,17 +70,23 @@ private:
   TileBuilder *b;
 };
 
+/// Which lists: for each row of blocks of queries, or of keys.
+enum class ListSide { queries, keys };
+
 class BlockLists {
 public:
   /// Declares the arrays.
-  static void declare(Arguments &arguments, TileBuilder &builder);
-  /// For tiles of kernels with blocks of `key` keys.
+  static void declare(Arguments &arguments, TileBuilder &builder,
+                      ListSide side = ListSide::queries);
+  /// For tiles of kernels past which blocks of `step` rows stream.
   BlockLists(TileBuilder &builder, const Arguments &arguments,
-             const BlockSize &size, int64_t key)
-      : size(size), b(builder), arguments(arguments), key(key) {}
+             const BlockSize &size, int64_t step,
+             ListSide side = ListSide::queries);
 
   /// A tile, if there is one, with the numbers of its steps.
   Tile counted(Tile tile) const;
+  /// A tile of keys likewise, with those of all `sharers` query heads.
+  Tile countedOfAll(Tile tile, Scalar sharers) const;
   /// The lists of such a tile.
   BlockList partialOf(const Tile &tile) const;
   BlockList fullOf(const Tile &tile) const;
@@ -85,13 +94,20 @@ public:
   const BlockSize size;
 
 private:
+  /// The roles of the arrays.
+  struct Roles {
+    Role partialCounts, partialBlocks, fullCounts, fullBlocks;
+  };
+  static Roles rolesOf(ListSide side);
   BlockList listOf(Role blocks, const Tile &tile, Scalar steps) const;
   Scalar stepsOf(Role counts, const Tile &tile) const;
-  Scalar rowOf(const Tile &tile) const { return tile.row / size.queries; }
+  Scalar rowOf(const Tile &tile) const { return tile.row / rows; }
 
   TileBuilder &b;
   const Arguments &arguments;
-  int64_t key;
+  const Roles roles;
+  int64_t rows;     ///< of a block, on the side of tiles
+  int64_t ofNumber; ///< blocks of the kernel that a number names
 };
 
 } // namespace attn

@@ -54,6 +54,10 @@ KeyBand KeyBand::until(Scalar end) const {
   return band;
 }
 
+KeyBand KeyBand::withoutMask() const {
+  return {Mask(), /*hasFirst=*/false, /*hasLast=*/false, keys};
+}
+
 Scalar KeyBand::firstSeen(TileBuilder &b, Scalar row) const {
   Scalar key = row + first;
   return Value(openRows) ? b.select(row < openRows, b.i32(0), key) : key;
@@ -142,7 +146,7 @@ Value KeyBand::hide(TileBuilder &b, Value scores, Scalar row, Scalar key,
 }
 
 Value KeyBand::hideEnd(TileBuilder &b, Value scores, Scalar key) const {
-  KeyBand end(Mask(), /*hasFirst=*/false, /*hasLast=*/false, keys);
+  KeyBand end = withoutMask();
   int64_t columns = cast<tile::FragType>(scores.getType()).getColumns();
   return b.choose(
       keys < key + columns,

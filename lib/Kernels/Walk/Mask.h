@@ -24,8 +24,9 @@ public:
   static KeyBand seeing(TileBuilder &builder, const Arguments &arguments,
                         const Mask &mask);
 
-  /// The same of so many keys.
+  /// The same of so many keys, and what only their end hides.
   KeyBand until(Scalar keys) const;
+  KeyBand withoutMask() const;
 
   /// The keys `someFirst .. someEnd - 1` are all that some query out of
   /// `firstRow .. lastRow` sees (or none: then the end is not behind the first

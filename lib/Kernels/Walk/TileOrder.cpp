@@ -245,13 +245,10 @@ Tile TileOrder::drawNext(TileBuilder &b, const Arguments &arguments) const {
 }
 
 void TileOrder::feedTiles(TileBuilder &b, const Arguments &arguments,
-                          Value queue, ValueRange init, TileBody body,
-                          function_ref<void(const Tile &)> begin) const {
-  auto begun = [&](const Tile &tile) {
-    if (begin)
-      begin(tile);
-    return tile;
-  };
+                          const TileQueue &queue, ValueRange init,
+                          TileBody body,
+                          function_ref<Tile(const Tile &)> begin) const {
+  auto begun = [&](const Tile &tile) { return begin ? begin(tile) : tile; };
   Tile first = drawsAll ? drawNext(b, arguments) : at(b, b.programId(0));
   attn::feedTiles(
       b, queue, begun(first), init, body,

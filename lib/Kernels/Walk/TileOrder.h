@@ -102,10 +102,10 @@ public:
                    mlir::Value buffer,
                    llvm::function_ref<void(const Tile &)> workOff) const;
   /// Feeds the block's tiles to the queue; `begin` comes before others hear of
-  /// a tile, or of there being none.
+  /// a tile, or of there being none, and says what they hear of it.
   void feedTiles(TileBuilder &builder, const Arguments &arguments,
-                 mlir::Value queue, mlir::ValueRange init, TileBody body,
-                 llvm::function_ref<void(const Tile &)> begin = {}) const;
+                 const TileQueue &queue, mlir::ValueRange init, TileBody body,
+                 llvm::function_ref<Tile(const Tile &)> begin = {}) const;
 
   /// The same tiles, each once for every part of its keys (KeyParts.h): parts
   /// of a tile follow each other.

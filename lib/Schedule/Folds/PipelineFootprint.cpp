@@ -33,7 +33,8 @@ static constexpr int64_t kBarrierBytes = 8, kBarrierAlignment = 16;
 /// with 64 keys spills 90 words.
 static constexpr int64_t kWindowRegisters = 16;
 /// The queue that tells the consumers of the next tile.
-static constexpr int64_t kQueueBytes = 2 * 32;
+static constexpr int64_t kMessageBytes = 32;
+static constexpr int64_t kQueueBytes = 2 * kMessageBytes;
 /// Of the shared memory of a block that has a ring of factors and a staging
 /// buffer, what is left for barriers.
 static constexpr int64_t kRoomForBarriers = 1024;
@@ -195,7 +196,9 @@ public:
     for (int64_t stages : rings)
       for (int side = 0; side < 2; ++side)
         total = roundUp(total, kBarrierAlignment) + stages * kBarrierBytes;
-    return roundUp(total, kBarrierAlignment) + kQueueBytes;
+    total = roundUp(total, kBarrierAlignment) + kQueueBytes;
+    bool hasSteps = problem.pattern && problem.direction == Direction::backward;
+    return hasSteps ? total + kStepMessages * kMessageBytes : total;
   }
 
 private:

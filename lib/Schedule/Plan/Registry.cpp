@@ -58,8 +58,9 @@ std::vector<std::string> attn::kernelNames() {
 }
 
 /// Kernels that walk along lists of blocks: the one table of them.
-static const std::vector<std::string_view> kWalkingKernels = {"flash_mma_sync",
-                                                              "flash_wgmma"};
+static const std::vector<std::string_view> kWalkingKernels = {
+    "flash_mma_sync", "flash_wgmma", "flash_backward_wgmma",
+    "split_backward_mma_sync", "split_backward_wgmma"};
 
 bool attn::walksLists(std::string_view kernel) {
   return std::find(kWalkingKernels.begin(), kWalkingKernels.end(), kernel) !=
@@ -74,6 +75,17 @@ static const std::vector<std::string_view> kScoringKernels = {
 bool attn::takesClauses(std::string_view kernel) {
   return std::find(kScoringKernels.begin(), kScoringKernels.end(), kernel) !=
          kScoringKernels.end();
+}
+
+std::optional<std::string> attn::checkTilesOfBlocks(const BlockSize &tile,
+                                                    const Problem &problem) {
+  if (!problem.pattern)
+    return std::nullopt;
+  BlockSize size = problem.pattern->size();
+  if (size.queries % tile.queries == 0 && size.keys % tile.keys == 0)
+    return std::nullopt;
+  return "expects tiles that divide blocks of " + str(size) + ", but got " +
+         str(tile);
 }
 
 const ScheduleKind *attn::findScheduleKind(std::string_view name) {

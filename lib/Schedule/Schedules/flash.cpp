@@ -165,17 +165,9 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
   return std::nullopt;
 }
 
-/// Blocks of a pattern are walked in steps of one tile, or several.
 static std::optional<std::string> checkPattern(const Tiles &t,
                                                const Problem &problem) {
-  if (!problem.pattern)
-    return std::nullopt;
-  BlockSize size = problem.pattern->size();
-  BlockSize tile = {t.get("query"), t.get("key")};
-  if (size.queries % tile.queries == 0 && size.keys % tile.keys == 0)
-    return std::nullopt;
-  return "expects tiles that divide blocks of " + str(size) + ", but got " +
-         str(tile);
+  return checkTilesOfBlocks({t.get("query"), t.get("key")}, problem);
 }
 
 static Launches launchesOfPipeline(const Tiles &t) {

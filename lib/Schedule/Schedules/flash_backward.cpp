@@ -126,6 +126,9 @@ static std::optional<std::string> checkOrder(const Tiles &t,
   if (!problem.deterministic && isOrdered)
     return std::string("expects sums of dQ in any order for gradients that "
                        "need not be deterministic, but got ordered = 1");
+  if (problem.pattern && t.get("first_stores") != 0)
+    return std::string("expects sums of dQ that begin as zeros where blocks "
+                       "are listed, but got first_stores = 1");
   bool isMasked = !problem.mask.isOpen();
   if (t.get("short_first") != 0 && !(isOrdered && isMasked))
     return std::string("expects ordered sums under a mask for tiles of which "
@@ -158,6 +161,19 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
     return std::string("expects persistent = 1, but got "
                        "persistent = 0");
   return checkOrder(t, problem);
+}
+
+/// Whose block of queries is first, and in which order others follow, is known
+/// of bands only.
+static std::optional<std::string> checkPattern(const Tiles &t,
+                                               const Problem &problem) {
+  if (!problem.pattern)
+    return std::nullopt;
+  if (t.get("ordered") != 0)
+    return std::string("expects no lists of blocks for sums of dQ in order, "
+                       "but got blocks of ") +
+           str(problem.pattern->size());
+  return checkTilesOfBlocks({t.get("query_block"), t.get("key")}, problem);
 }
 
 /// What is fused with the main launch is no launch of its own.
@@ -195,7 +211,7 @@ ScheduleKind flash_backward() {
        choiceParameter("persistent", {1})},
       build,
       checkPipeline,
-      nullptr};
+      checkPattern};
   // Accumulators of dK and dV, as wide as rows of K and V, side by side.
   pipeline.mostHeadDim = 128;
   pipeline.launches = launches;

@@ -237,6 +237,15 @@ static Schedule build(const Tiles &t) {
           {queryGrid(t), keyGrid(t, true, false), keyGrid(t, false, true)}};
 }
 
+/// Tiles of either side walk lists, those of keys transposed ones.
+static std::optional<std::string> checkPattern(const Tiles &t,
+                                               const Problem &problem) {
+  if (auto sentence =
+          checkTilesOfBlocks({t.get("query"), t.get("key_block")}, problem))
+    return sentence;
+  return checkTilesOfBlocks({t.get("query_block"), t.get("key")}, problem);
+}
+
 namespace attn::schedules {
 // Named as the file and as users write it.
 // NOLINTNEXTLINE(readability-identifier-naming)
@@ -253,7 +262,7 @@ ScheduleKind split_backward() {
       {},
       build,
       nullptr,
-      nullptr};
+      checkPattern};
   Form pipelines = {{TensorCoreFamily::wgmma},
                     {extentParameter("query", {128, 64}),
                      extentParameter("key_block", {64, 128}),
@@ -265,7 +274,7 @@ ScheduleKind split_backward() {
                     {choiceParameter("persistent", {1})},
                     buildPipelines,
                     checkPipelines,
-                    nullptr};
+                    checkPattern};
   portable.launches = launchesOfTiles;
   pipelines.launches = launchesOfPipelines;
   return {"split_backward",

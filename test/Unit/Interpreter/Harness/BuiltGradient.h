@@ -12,6 +12,7 @@
 
 #include "Harness/ClauseCase.h"
 #include "Harness/KernelTest.h"
+#include "Harness/ListedBlocks.h"
 
 #include <functional>
 
@@ -24,8 +25,14 @@ struct GradientCase {
   /// Works out everything that follows from q, k, v, gradient and dlse.
   void consultOracle();
 
-  const Problem problem;
+  /// Draws the lists of the problem's pattern, which then has them, where all
+  /// batch entries share them; and works out the truth.
+  void list(const ListedBlocks::Owners &owners,
+            const ListedBlocks::Shares &shares, uint64_t seed);
+
+  Problem problem;
   ClauseCase *const clauses; ///< of the problem, if it has any
+  std::optional<ListedBlocks> lists;
   double scale;
   std::vector<float> q, k, v, gradient, dlse; ///< gradient: of o
   std::vector<float> o, lse, lseLow;

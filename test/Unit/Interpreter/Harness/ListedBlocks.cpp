@@ -30,11 +30,14 @@ ListedBlocks::ListedBlocks(const Problem &problem, const Owners &owners,
                                             : Kind::full);
     }
   }
-  fill("partial", Kind::partial, draw);
-  fill("full", Kind::full, draw);
+  fill("partial", Kind::partial, /*isTransposed=*/false, draw);
+  fill("full", Kind::full, /*isTransposed=*/false, draw);
+  fill("transposed_partial", Kind::partial, /*isTransposed=*/true, draw);
+  fill("transposed_full", Kind::full, /*isTransposed=*/true, draw);
 }
 
-ListedBlocks::Array &ListedBlocks::add(const std::string &name, int64_t ofRow) {
+ListedBlocks::Array &ListedBlocks::add(const std::string &name, int64_t rows,
+                                       int64_t ofRow) {
   Array &array = arrays[name];
   array.elements.assign(size_t(kBefore + batches * heads * rows * ofRow),
                         kNonsense);
@@ -44,18 +47,53 @@ ListedBlocks::Array &ListedBlocks::add(const std::string &name, int64_t ofRow) {
   return array;
 }
 
-void ListedBlocks::fill(llvm::StringRef name, Kind kind, Draws &draw) {
-  Array &counts = add((name + "_counts").str(), 1),
-        &numbers = add((name + "_blocks").str(), columns);
-  for (int64_t row = 0; row < batches * heads * rows; ++row) {
+void ListedBlocks::fill(llvm::StringRef name, Kind kind, bool isTransposed,
+                        Draws &draw) {
+  int64_t lists = isTransposed ? columns : rows,
+          most = isTransposed ? rows : columns;
+  Array &counts = add((name + "_counts").str(), lists, 1),
+        &numbers = add((name + "_blocks").str(), lists, most);
+  for (int64_t line = 0; line < batches * heads * lists; ++line) {
+    int64_t owner = line / lists, list = line % lists;
     std::vector<int32_t> listed;
-    for (int64_t column = 0; column < columns; ++column)
-      if (kinds[size_t(row * columns + column)] == kind)
+    for (int64_t other = 0; other < most; ++other) {
+      int64_t row = isTransposed ? other : list,
+              column = isTransposed ? list : other;
+      if (kinds[size_t((owner * rows + row) * columns + column)] == kind)
         listed.insert(listed.begin() + draw(0, int64_t(listed.size())),
-                      int32_t(column));
-    counts.elements[size_t(kBefore + row)] = int32_t(listed.size());
-    llvm::copy(listed, numbers.elements.begin() + kBefore + row * columns);
+                      int32_t(other));
+    }
+    counts.elements[size_t(kBefore + line)] = int32_t(listed.size());
+    llvm::copy(listed, numbers.elements.begin() + kBefore + line * most);
   }
+}
+
+oracle::BlockLists ListedBlocks::forOracle() const {
+  auto list = [&](llvm::StringRef name) -> oracle::BlockLists::List {
+    auto at = [&](const char *array) {
+      return arrays.find((name + array).str())->second.elements.data() +
+             kBefore;
+    };
+    return {at("_counts"), at("_blocks"), batches, heads, columns};
+  };
+  return {list("partial"), list("full"), size.queries, size.keys};
+}
+
+Pattern ListedBlocks::pattern() const {
+  std::vector<BlockRows> lists;
+  for (int64_t head = 0; head < heads; ++head) {
+    BlockRows &list = lists.emplace_back();
+    list.columns = columns;
+    for (int64_t row = 0; row < rows; ++row) {
+      std::vector<int32_t> seen;
+      for (int64_t column = 0; column < columns; ++column)
+        if (kindOf(/*batch=*/0, head, row * size.queries, column * size.keys) !=
+            Kind::none)
+          seen.push_back(int32_t(column));
+      list.add(seen);
+    }
+  }
+  return {size, std::move(lists)};
 }
 
 ListedBlocks::Kind ListedBlocks::kindOf(int64_t batch, int64_t head,
@@ -101,4 +139,13 @@ std::optional<int64_t> ListedBlocks::integerOf(llvm::StringRef role) const {
       return entry.second.strideRow;
   }
   return std::nullopt;
+}
+
+std::optional<int64_t> ListedBlocks::numberAt(llvm::StringRef role,
+                                              int64_t offset) const {
+  auto found = arrays.find(role);
+  if (found == arrays.end() || offset < 0 ||
+      offset >= int64_t(found->second.elements.size()))
+    return std::nullopt;
+  return found->second.elements[size_t(offset)];
 }

@@ -12,6 +12,8 @@
 #include "Harness/CaseArrays.h"
 #include "Harness/Draws.h"
 
+#include "attn/Interpreter/OracleClauses.h"
+
 namespace attn {
 
 class ListedBlocks {
@@ -33,18 +35,26 @@ public:
   /// Keys in the blocks that a query's lists name.
   int64_t keysListed(int64_t batch, int64_t head, int64_t query) const;
 
+  /// The lists as the oracle takes them, and what they show as a pattern, of
+  /// which a problem has one for every batch entry.
+  oracle::BlockLists forOracle() const;
+  Pattern pattern() const;
+
   /// Writes the arrays; where they are, by role.
   void upload(GlobalMemory &memory, llvm::StringMap<uint64_t> &addresses) const;
   /// What an argument of that role is, if it is of one of the arrays.
   std::optional<int64_t> integerOf(llvm::StringRef role) const;
+  /// What such an array has at an offset.
+  std::optional<int64_t> numberAt(llvm::StringRef role, int64_t offset) const;
 
 private:
   struct Array {
     std::vector<int32_t> elements;
     int64_t strideBatch, strideHead, strideRow;
   };
-  Array &add(const std::string &name, int64_t ofRow);
-  void fill(llvm::StringRef name, Kind kind, Draws &draw);
+  Array &add(const std::string &name, int64_t rows, int64_t ofRow);
+  /// Lists of one kind; transposed ones are of columns.
+  void fill(llvm::StringRef name, Kind kind, bool isTransposed, Draws &draw);
   size_t cell(int64_t batch, int64_t head, int64_t row, int64_t column) const;
 
   const Problem problem;

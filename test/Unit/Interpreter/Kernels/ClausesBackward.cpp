@@ -1,7 +1,8 @@
 //===- ClausesBackward.cpp - Do gradients go through clauses? -------------===//
 //
 // Short forms, random regions and sinks, in all kernels of gradients that take
-// them; bytes are those of the same problem without clauses.
+// them, and with them lists of blocks; bytes are those of the same problem
+// without clauses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,6 +49,58 @@ protected:
                    {ids, slopes});
     }
   }
+
+  /// With lists of blocks of this size or twice as large, random ones of random
+  /// owners.
+  void checkListed(Problem p, int64_t size, const Tiles &tiles,
+                   const std::string &text,
+                   const std::vector<std::string> &captures = {}) {
+    ClauseCase clauses(context, p, text, captures, ++seed);
+    Draws draw(seed);
+    p.clauses = clauses.flags();
+    p.pattern.emplace(BlockSize{size * draw(1, 2), size * draw(1, 2)},
+                      /*density=*/0.5);
+    GradientCase truth(p, seed, &clauses);
+    truth.list({draw(0, 1) != 0, draw(0, 1) != 0}, {}, seed);
+    SCOPED_TRACE("blocks " + str(p.pattern->size()) + ", seed " +
+                 std::to_string(seed) + "\n" + text);
+    check(truth, tiles);
+  }
+
+  void checkLists(int count, int64_t size, const Tiles &tiles) {
+    std::string ids = "tensor<2x170xi32>", slopes = "tensor<4xf32>";
+    std::string text =
+        "document(%x0 : " + ids + ") softcap(3.0) alibi(%x1 : " + slopes + ")";
+    for (const Mask &mask : {Mask{}, Mask{MaskKind::causal}}) {
+      checkListed(problemOf(150, 170, mask, DataType::bf16), size, tiles, text,
+                  {ids, slopes});
+      checkListed(problemOf(150, 170, mask, DataType::bf16), size, tiles,
+                  kSingularBehindTheEnd);
+    }
+    for (int i = 0; i < count; ++i) {
+      Draws draw(seed);
+      Problem p = problemOf(draw(1, 300), draw(1, 300), kMasks[draw(0, 5)],
+                            draw(0, 1) ? DataType::bf16 : DataType::f16);
+      RandomRegion region(p, seed * 17 + 3);
+      int64_t which = draw(1, 5);
+      std::string text = region.captures() + (which != 1 ? region.sees() : "") +
+                         (which != 2 ? region.score() : "");
+      checkListed(p, size, tiles, text, region.types());
+    }
+  }
+
+  /// Scores and slopes of pairs that do not exist are no numbers.
+  static constexpr const char *kSingularBehindTheEnd =
+      R"(score (%z : f32, %b, %h, %i, %j, %nq, %nk) {
+           %left = arith.subi %nk, %j : index
+           %above = arith.subi %nq, %i : index
+           %least = arith.minsi %left, %above : index
+           %whole = arith.index_cast %least : index to i32
+           %real = arith.sitofp %whole : i32 to f32
+           %root = math.sqrt %real : f32
+           %share = arith.divf %z, %root : f32
+           attn.yield %share : f32
+         })";
 
   void checkRandom(int count, const Tiles &tiles) {
     for (int i = 0; i < count; ++i) {
@@ -120,4 +173,20 @@ TEST_F(ClausesFlashBackward, ShortForms) {
 
 TEST_F(ClausesFlashBackward, RandomRegions) {
   checkRandom(8, tiles(/*key=*/64, /*beside=*/2, /*overlap=*/1));
+}
+
+TEST_F(ClausesSplitBackward, Lists) {
+  checkLists(3, /*size=*/64, tiles());
+  checkLists(1, /*size=*/32, tiles(/*stages=*/1, /*separate=*/1));
+}
+
+TEST_F(ClausesSplitBackwardWgmma, Lists) {
+  checkLists(3, /*size=*/64, tiles());
+  checkLists(1, /*size=*/128, tiles(/*separate=*/1));
+}
+
+TEST_F(ClausesFlashBackward, Lists) {
+  checkLists(3, /*size=*/64, tiles(/*key=*/64, /*beside=*/2, /*overlap=*/1));
+  headDim = 80; // parts of dQ are columns
+  checkLists(1, /*size=*/128, tiles(/*key=*/128, /*beside=*/0, /*overlap=*/0));
 }

@@ -1,0 +1,214 @@
+//===- ListedGradients.cpp - Do gradients walk the blocks that lists name? ===//
+//
+// Random lists in any order, transposed ones in an order of their own, ragged
+// ends, rows and columns without blocks, lists that heads and batch entries
+// share, and nonsense behind the counts.  Bytes are those that the lists name,
+// interpreted, counted in the IR and promised by plans.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../../Schedule/SplitBackwardTiles.h"
+#include "Harness/GradientChecks.h"
+
+using namespace attn;
+
+namespace {
+
+class ListedGradients : public GradientChecks {
+protected:
+  using GradientChecks::GradientChecks;
+  using Owners = ListedBlocks::Owners;
+  using Shares = ListedBlocks::Shares;
+
+  /// Four heads of which two share keys.
+  static Problem problem(int64_t queries, int64_t keys, const BlockSize &size,
+                         Mask mask = {}, int64_t headDim = 32) {
+    Problem p = BuiltGradient::problem(queries, keys, headDim, 16, mask);
+    p.heads = 4;
+    p.kvHeads = 2;
+    p.pattern.emplace(size, /*density=*/0.5);
+    return p;
+  }
+
+  void check(const Problem &problem, const Tiles &tiles,
+             const Owners &owners = {false, true}, const Shares &shares = {},
+             const InterpreterOptions &options = {}) {
+    GradientCase truth(problem, seed);
+    truth.list(owners, shares, ++seed);
+    SCOPED_TRACE("blocks " + str(problem.pattern->size()) + ", seed " +
+                 std::to_string(seed));
+    BuiltGradient::check(truth, tiles, options);
+  }
+
+  /// Whose lists there are.
+  void checkOwners(const Tiles &tiles, int64_t headDim = 32) {
+    for (bool ofBatch : {false, true})
+      for (bool ofHeads : {false, true}) {
+        Problem p = problem(140, 330, {128, 128}, {}, headDim);
+        p.batch = 2;
+        check(p, tiles, {ofBatch, ofHeads});
+      }
+  }
+
+  /// Blocks of the pattern are tiles, or several.
+  void checkSizes(const Tiles &tiles, const BlockSize &least,
+                  int64_t headDim = 32) {
+    for (int64_t more : {1, 2})
+      for (auto [queries, keys] :
+           {std::pair<int64_t, int64_t>{256, 256}, {130, 257}, {1, 70}})
+        for (const Mask &mask : {Mask{}, Mask{MaskKind::causal}})
+          check(problem(queries, keys,
+                        {least.queries * more, least.keys * (3 - more)}, mask,
+                        headDim),
+                tiles);
+  }
+
+  /// Nothing but full blocks, or partial ones, or nearly nothing, or nothing.
+  void checkShares(const Tiles &tiles, int64_t headDim = 32) {
+    for (const Shares &shares : {Shares{0, 60}, {60, 0}, {4, 4}, {0, 0}})
+      for (const Mask &mask : {Mask{}, Mask{MaskKind::window, 40, 7}})
+        check(problem(270, 290, {128, 128}, mask, headDim), tiles,
+              {false, true}, shares);
+  }
+
+  /// Every order of warps, each with a mask.
+  void checkOrders(const Tiles &tiles, int64_t headDim = 32) {
+    for (auto [i, mask] : llvm::enumerate(kMasks)) {
+      InterpreterOptions options;
+      options.order = WarpOrder(i % 3);
+      options.blocks = BlockOrder::shuffled;
+      options.seed = i + 1;
+      check(problem(300, 260, {128, 128}, mask, headDim), tiles, {false, true},
+            {}, options);
+    }
+  }
+
+  void checkStatistics(const Tiles &tiles, int64_t headDim = 32) {
+    Problem p = problem(150, 140, {128, 128}, {MaskKind::causal}, headDim);
+    p.dlse = true;
+    check(p, tiles);
+    p.lseLow = true;
+    check(p, tiles);
+    // Weights of keys that do not exist would be beyond all numbers.
+    GradientCase truth(problem(150, 140, {128, 128}, {}, headDim));
+    for (size_t i = 0; i < truth.q.size(); i += headDim)
+      truth.q[i] = 2048;
+    for (size_t i = 0; i < truth.k.size(); i += headDim)
+      truth.k[i] = -1;
+    truth.list({false, true}, {40, 40}, ++seed);
+    BuiltGradient::check(truth, tiles);
+  }
+
+  uint64_t seed = 1;
+};
+
+class FlashBackwardOfLists : public ListedGradients {
+protected:
+  FlashBackwardOfLists() : ListedGradients("flash_backward", "wgmma") {}
+
+  static Tiles tiles(int64_t key, int64_t queryBlock, int64_t stages,
+                     int64_t overlap, int64_t beside) {
+    return {{"key", key},       {"query_block", queryBlock}, {"beside", beside},
+            {"stages", stages}, {"overlap", overlap},        {"ordered", 0},
+            {"short_first", 0}, {"first_stores", 0},         {"persistent", 1}};
+  }
+  /// dQ is dealt out by columns, by rows and not at all; finished in launches
+  /// and beside.
+  const std::pair<Tiles, int64_t> choices[4] = {{tiles(128, 64, 2, 1, 0), 80},
+                                                {tiles(128, 128, 2, 0, 1), 32},
+                                                {tiles(64, 64, 3, 1, 2), 32},
+                                                {tiles(128, 64, 3, 0, 2), 80}};
+};
+
+class SplitBackwardOfLists : public ListedGradients {
+protected:
+  SplitBackwardOfLists() : ListedGradients("split_backward", "wgmma") {}
+
+  const Tiles choices[4] = {SplitBackwardTiles{128, 64, 128, 64, 0, 2, 1},
+                            SplitBackwardTiles{128, 64, 128, 64, 1, 2, 1},
+                            SplitBackwardTiles{64, 128, 128, 128, 0, 3, 2},
+                            SplitBackwardTiles{64, 64, 64, 64, 0, 4, 4}};
+};
+
+class SplitMmaSyncOfLists : public ListedGradients {
+protected:
+  SplitMmaSyncOfLists() : ListedGradients("split_backward", "mma_sync") {}
+
+  static Tiles tiles(int64_t stages, int64_t separate,
+                     int64_t queryBlock = 32) {
+    return {{"query", 64},      {"key_block", 32},           {"query_warps", 4},
+            {"key", 64},        {"query_block", queryBlock}, {"key_warps", 4},
+            {"stages", stages}, {"separate", separate}};
+  }
+  const Tiles choices[3] = {tiles(1, 0), tiles(2, 1), tiles(3, 0, 64)};
+};
+
+} // namespace
+
+TEST_F(FlashBackwardOfLists, Owners) {
+  for (const auto &[tiles, headDim] : choices)
+    checkOwners(tiles, headDim);
+}
+TEST_F(FlashBackwardOfLists, Sizes) {
+  for (const auto &[tiles, headDim] : choices)
+    checkSizes(tiles, {128, 128}, headDim);
+}
+TEST_F(FlashBackwardOfLists, Shares) {
+  ATTN_LONG_TEST();
+  for (const auto &[tiles, headDim] : choices)
+    checkShares(tiles, headDim);
+}
+TEST_F(FlashBackwardOfLists, Orders) {
+  ATTN_LONG_TEST();
+  for (const auto &[tiles, headDim] : choices)
+    checkOrders(tiles, headDim);
+}
+TEST_F(FlashBackwardOfLists, Statistics) {
+  for (const auto &[tiles, headDim] : choices)
+    checkStatistics(tiles, headDim);
+}
+
+TEST_F(SplitBackwardOfLists, Owners) {
+  for (const Tiles &tiles : choices)
+    checkOwners(tiles);
+}
+TEST_F(SplitBackwardOfLists, Sizes) {
+  for (const Tiles &tiles : choices)
+    checkSizes(tiles, {128, 128});
+}
+TEST_F(SplitBackwardOfLists, Shares) {
+  ATTN_LONG_TEST();
+  for (const Tiles &tiles : choices)
+    checkShares(tiles);
+}
+TEST_F(SplitBackwardOfLists, Orders) {
+  ATTN_LONG_TEST();
+  for (const Tiles &tiles : choices)
+    checkOrders(tiles);
+}
+TEST_F(SplitBackwardOfLists, Statistics) {
+  for (const Tiles &tiles : choices)
+    checkStatistics(tiles);
+}
+
+TEST_F(SplitMmaSyncOfLists, Owners) {
+  for (const Tiles &tiles : choices)
+    checkOwners(tiles);
+}
+TEST_F(SplitMmaSyncOfLists, Sizes) {
+  for (const Tiles &tiles : choices)
+    checkSizes(tiles, {64, 64});
+}
+TEST_F(SplitMmaSyncOfLists, Shares) {
+  for (const Tiles &tiles : choices)
+    checkShares(tiles);
+}
+TEST_F(SplitMmaSyncOfLists, Orders) {
+  ATTN_LONG_TEST();
+  for (const Tiles &tiles : choices)
+    checkOrders(tiles);
+}
+TEST_F(SplitMmaSyncOfLists, Statistics) {
+  for (const Tiles &tiles : choices)
+    checkStatistics(tiles);
+}
