@@ -180,9 +180,12 @@ static bool isBetter(const Plan &a, const Plan &b) {
 static std::string whyNoLists(const Space &space) {
   std::string text = space.kernel + " does not walk along lists of blocks yet";
   std::string others;
-  for (const std::string &kernel : kernelNames())
-    if (walksLists(kernel))
-      others += (others.empty() ? "; " : ", ") + kernel;
+  for (const ScheduleKind &kind : scheduleKinds())
+    for (TensorCoreFamily family :
+         {TensorCoreFamily::mmaSync, TensorCoreFamily::wgmma})
+      if (std::string kernel = kernelFor(kind, family);
+          kind.direction == space.kind.direction && walksLists(kernel))
+        others += (others.empty() ? "; " : ", ") + kernel;
   return text + (others.empty() ? "" : others + " do");
 }
 
