@@ -190,18 +190,38 @@ std::string attn::firstClause(Operation *op) {
   return clauseBehindBlocks(attention);
 }
 
+/// Kernels for gradients sum over queries, and walk the lists of their blocks.
+static LogicalResult requireTransposed(AttentionOpInterface op) {
+  auto has = [&](ClauseGroup group) {
+    return !op.clauseOperands(group).empty();
+  };
+  bool hasAll =
+      has(ClauseGroup::partial) == has(ClauseGroup::transposedPartial) &&
+      has(ClauseGroup::full) == has(ClauseGroup::transposedFull);
+  if (op.direction() == Direction::forward || hasAll)
+    return success();
+  InFlightDiagnostic error =
+      op->emitOpError("expects transposed(..) lists beside blocks(..) for "
+                      "gradients, but got none");
+  error.attachNote() << "attn.transpose_blocks makes them";
+  return error;
+}
+
 LogicalResult attn::refuseClauses(Operation *op) {
   auto attention = cast<AttentionOpInterface>(op);
   std::string clause = firstClause(op);
-  if (clause == "blocks" && attention.direction() == Direction::forward)
+  if (clause == "blocks") {
     clause = clauseBehindBlocks(attention);
+    if (clause.empty())
+      return requireTransposed(attention);
+  }
   if (clause.empty())
     return success();
   InFlightDiagnostic error =
       op->emitOpError("expects clauses that a kernel takes, but got ")
       << clause << "(..), for which there is none yet";
-  error.attachNote() << "kernels take mask(..), scale(..), precision(..), and "
-                        "forward blocks(..)";
+  error.attachNote() << "kernels take mask(..), scale(..), precision(..) and "
+                        "blocks(..), for gradients with transposed(..)";
   return error;
 }
 

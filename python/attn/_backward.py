@@ -11,10 +11,11 @@ from typing import Any, Optional, Sequence
 
 from ._arrays import Array
 from ._bindings import KEPT, LOW, Binding, bind_attention
+from ._block_mask import BlockMask
 from ._errors import UnsupportedError
-from ._forward import NOT_KEPT, open_paths, paths
-from ._launch import (check_together, launches, remember, result_strides,
-                      scratch_place)
+from ._forward import NO_LISTS_OF_JAX, NOT_KEPT, open_paths, paths
+from ._launch import (NO_LISTS, Lists, check_together, launches, lists_of,
+                      remember, result_strides, scratch_place)
 from ._libraries import library_of
 from ._problem import mask_name, scale_number
 from ._streams import handle_of
@@ -29,8 +30,11 @@ _Options = tuple[str, Optional[float], Optional[str], Optional[str],
                  Optional[str], bool]
 
 
-def _bind(named: dict[str, Array], options: _Options) -> Binding:
-    return bind_attention("backward", named, (*INPUTS, *GRADIENTS), *options)
+def _bind(named: dict[str, Array], options: _Options,
+          lists: Lists = NO_LISTS) -> Binding:
+    return bind_attention("backward", {**named, **dict(lists[0])},
+                          (*INPUTS, *GRADIENTS), *options,
+                          block_size=lists[1])
 
 
 def _gradient_of(array: Array) -> Array:
@@ -48,19 +52,22 @@ def _describe(arrays: dict[str, Any], stream: int) -> dict[str, Array]:
             if array is not None or name in REQUIRED}
 
 
-def _bound(named: dict[str, Array], options: _Options) -> Binding:
+def _bound(named: dict[str, Array], options: _Options,
+           lists: Lists = NO_LISTS) -> Binding:
     """The launch for arrays of this kind, which later calls find."""
     # An alignment of more than 16 bytes helps nobody.
-    key = ("backward", options, *(
+    key = ("backward", options, lists[1], *(
         (name, a.dtype, a.sizes, a.strides, a.device, a.address & 15)
-        for name, a in named.items()))
+        for name, a in named.items()), *(
+            (name, a.sizes, a.strides) for name, a in lists[0]))
     binding: Optional[Binding] = launches.get(key)
     if binding is None:
         check_together(list(named.items()), GRADIENTS)
         binding = _bind({name: named[name] if name in named else
                          _gradient_of(named[GRADIENTS[name]])
                          for name in (*INPUTS, *GRADIENTS)
-                         if name in named or name in GRADIENTS}, options)
+                         if name in named or name in GRADIENTS}, options,
+                        lists)
         remember(launches, key, binding)
     return binding
 
@@ -72,8 +79,8 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
            deterministic: bool = False, machine: Optional[str] = None,
            schedule: Optional[str] = None,
            gradients: Sequence[Any] = (None, None, None),
-           scratch: Any = None, stream: Any = None
-           ) -> tuple[tuple[Any, Any, Any], Binding]:
+           scratch: Any = None, block_mask: Optional[BlockMask] = None,
+           stream: Any = None) -> tuple[tuple[Any, Any, Any], Binding]:
     """One call, second gradients not considered: (dq, dk, dv), and what was
     bound."""
     library = library_of(q)
@@ -87,7 +94,8 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
     place = None if scratch is None else scratch_place(
         scratch, handle, named["q"].device)
     options = (mask, scale, machine, schedule, precision, deterministic)
-    binding = _bound(named, options)
+    lists = lists_of(block_mask, named["q"], named["k"], handle, "backward")
+    binding = _bound(named, options, lists)
 
     made = [name for name in GRADIENTS if name not in named]
     for name in made:
@@ -98,15 +106,17 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
                                        written=True)
     ordered = {name: named[name] for name in arrays if name in named}
     if any(named[name].address & 15 for name in made):
-        binding = _bind(ordered, options)  # an allocator of another taste
+        binding = _bind(ordered, options, lists)  # an allocator of another taste
     if scratch is None and binding.scratch_bytes:
         scratch = library.scratch(q, binding.scratch_bytes, handle)
         place = None if scratch is None else scratch_place(
             scratch, handle, named["q"].device)
+    ordered.update(lists[0])
     binding.launch([array.address for array in ordered.values()], handle,
                    place)
     if stream is not None:
-        for array in (*arrays.values(), scratch):
+        for array in (*arrays.values(), scratch,
+                      *(array.owner for _, array in lists[0])):
             if array is not None:
                 library_of(array).used_on(array, handle)
     return (arrays["dq"], arrays["dk"], arrays["dv"]), binding
@@ -120,7 +130,8 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
              mask: Optional[str] = None, precision: Optional[str] = None,
              deterministic: bool = False, machine: Optional[str] = None,
              schedule: Optional[str] = None, dq: Any = None, dk: Any = None,
-             dv: Any = None, scratch: Any = None, stream: Any = None) -> Any:
+             dv: Any = None, scratch: Any = None,
+             block_mask: Optional[BlockMask] = None, stream: Any = None) -> Any:
     """The gradients of a loss in q, k and v, from that in o; queued on a GPU,
     not waited for.
 
@@ -149,6 +160,9 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
                    bytes that `backward_scratch_bytes` says; without it scratch
                    comes from PyTorch's allocator for tensors, and from the
                    driver's pool for others
+    block_mask     that of `forward`, a BlockMask without mask_mod.  Gradients
+                   of keys walk its transposed lists, which the first call
+                   makes and the BlockMask keeps
 
     The other arguments are those of `forward`.  Returns (dq, dk, dv).  If a
     head of k and v serves several heads of q, its gradients are sums over
@@ -166,7 +180,7 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
               dv)
     kind = (causal, scale, window, mask, precision, deterministic, machine,
             schedule)
-    is_plain = scratch is None and stream is None and (
+    is_plain = scratch is None and stream is None and block_mask is None and (
         (dq is None) == (dk is None) == (dv is None))
     short = paths.get(type(q)) if is_plain else None
     if short is not None:
@@ -184,14 +198,20 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
             library.refuse_place(name, value)
         if weights is not None or block_rows is not None:
             raise UnsupportedError(NOT_KEPT)
+        if block_mask is not None:
+            raise UnsupportedError(NO_LISTS_OF_JAX)
         gradients = importlib.import_module("attn.jax").gradients
         return gradients(do, q, k, v, o, lse, lse_low, dlse, **options)
     library.refuse_gradient(do, q, k, v, o, lse, lse_low, dlse, dq, dk, dv,
                             function="backward")
+    if block_mask is not None and weights is not None:
+        raise UnsupportedError(
+            "weights are kept of all blocks only: expects weights or "
+            "block_mask, but got both")
     gradients, binding = launch(
         do, q, k, v, o, lse, lse_low=lse_low, dlse=dlse, weights=weights,
         block_rows=block_rows, gradients=(dq, dk, dv), scratch=scratch,
-        stream=stream, **options)
+        block_mask=block_mask, stream=stream, **options)
     open_paths(type(q), library)
     if is_plain and type(q) in paths:
         paths[type(q)].backward.remember_launch(arrays, kind, gradients,
@@ -208,15 +228,16 @@ def backward_scratch_bytes(
         mask: Optional[str] = None, precision: Optional[str] = None,
         deterministic: bool = False, machine: Optional[str] = None,
         schedule: Optional[str] = None, dq: Any = None, dk: Any = None,
-        dv: Any = None) -> int:
+        dv: Any = None, block_mask: Optional[BlockMask] = None) -> int:
     """How many bytes of `scratch` the `backward` of these arrays needs;
     compiles what it would launch.  On Hopper that is memory for dq in f32,
     elsewhere little.  Arguments and errors are those of `backward`."""
+    handle = library_of(q).stream_of(q)
     named = _describe(
         dict(zip((*INPUTS, *GRADIENTS),
                  (do, q, k, v, o, lse, lse_low, dlse, weights, block_rows,
-                  dq, dk, dv))),
-        library_of(q).stream_of(q))
+                  dq, dk, dv))), handle)
+    lists = lists_of(block_mask, named["q"], named["k"], handle, "backward")
     return _bound(named, (mask_name(causal, window, mask), scale_number(scale),
-                          machine, schedule, precision,
-                          bool(deterministic))).scratch_bytes
+                          machine, schedule, precision, bool(deterministic)),
+                  lists).scratch_bytes

@@ -38,6 +38,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from . import _errors, _forward, _torch_ops
+from ._block_mask import BlockMask
 from ._problem import mask_name, scale_number
 from ._shapes import FORM, shown
 
@@ -91,12 +92,24 @@ def _check_tensors(q: Any, k: Any, v: Any) -> None:
                              f"{shown((q.shape, k.shape, v.shape))}")
 
 
+def _check_lists(plain: bool, keep_weights: bool) -> None:
+    if keep_weights:
+        raise _errors.UnsupportedError(
+            "weights are kept of all blocks only: expects keep_weights or "
+            "block_mask, but got both")
+    if not plain:
+        raise _errors.UnsupportedError(
+            "attn.torch.attention takes a block_mask in eager mode only, "
+            "without autocast, torch.compile and torch.func")
+
+
 def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
               scale: Optional[float] = None,
               window: Optional[Sequence[Optional[int]]] = None,
               mask: Optional[str] = None, enable_gqa: bool = False,
               return_lse: bool = False, schedule: Optional[str] = None,
-              keep_weights: bool = False) -> Any:
+              keep_weights: bool = False,
+              block_mask: Optional[BlockMask] = None) -> Any:
     """softmax(scale q k^T, masked) v, on a GPU.
 
         q    [batch, heads, queries, head_dim]
@@ -128,6 +141,10 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
                 elements for each head, so this pays for wide heads and few
                 rows.  For bfloat16 and float16 on Hopper, in eager mode;
                 `schedule` is that of the forward call
+    block_mask  an attn.BlockMask without mask_mod: lists, on the GPU of q, of
+                the blocks that are looked at.  Of partial blocks a query sees
+                what `mask` shows, of full ones all.  In eager mode; gradients
+                make its transposed lists once
 
     Returns o, or (o, lse).  A row that sees no key has o = 0, lse = -inf and
     no gradient.
@@ -146,12 +163,17 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
             f"but got {shown((q.shape, k.shape, v.shape))}")
     needs_gradient = _is_grad_enabled() and (
         q.requires_grad or k.requires_grad or v.requires_grad)
+    if block_mask is not None:
+        _check_lists(plain, keep_weights)
     if plain and not needs_gradient:
         return _forward.forward(
             q, k, v, causal=causal, scale=scale, window=window, mask=mask,
-            return_lse=return_lse, schedule=schedule)
+            return_lse=return_lse, schedule=schedule, block_mask=block_mask)
     name, scale = mask_name(causal, window, mask), scale_number(scale)
-    if keep_weights and needs_gradient:
+    if block_mask is not None:
+        o, lse = _torch_ops.ListedAttention.apply(q, k, v, name, scale,
+                                                  schedule, block_mask)
+    elif keep_weights and needs_gradient:
         if not plain:
             raise _errors.UnsupportedError(
                 "attn.torch.attention keeps weights in eager mode only, "

@@ -85,7 +85,7 @@ module attributes {attn.machine = #attn.machine<gtx_1060>} {
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
 func.func @clause_score(%q: !q) -> !q {
   // expected-error @+2 {{expects clauses that a kernel takes, but got score(..), for which there is none yet}}
-  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..)}}
+  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..) and blocks(..)}}
   %o = attn.forward %q, %q, %q score (%z : f32, %b, %h, %i, %j, %nq, %nk) {
     attn.yield %z : f32
   } : !q, !q, !q -> !q
@@ -99,7 +99,7 @@ func.func @clause_score(%q: !q) -> !q {
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
 func.func @clause_sees(%q: !q) -> !q {
   // expected-error @+2 {{expects clauses that a kernel takes, but got sees(..), for which there is none yet}}
-  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..)}}
+  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..) and blocks(..)}}
   %o = attn.forward %q, %q, %q sees (%b, %h, %i, %j, %nq, %nk) {
     %r = arith.cmpi sle, %j, %i : index
     attn.yield %r : i1
@@ -114,7 +114,7 @@ func.func @clause_sees(%q: !q) -> !q {
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
 func.func @clause_document(%q: !q, %x: tensor<64xi32>) -> !q {
   // expected-error @+2 {{expects clauses that a kernel takes, but got document(..), for which there is none yet}}
-  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..)}}
+  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..) and blocks(..)}}
   %o = attn.forward %q, %q, %q document(%x : tensor<64xi32>) : !q, !q, !q -> !q
   return %o : !q
 }
@@ -126,7 +126,7 @@ func.func @clause_document(%q: !q, %x: tensor<64xi32>) -> !q {
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
 func.func @clause_captures(%q: !q, %x: tensor<64xi32>) -> !q {
   // expected-error @+2 {{expects clauses that a kernel takes, but got captures(..), for which there is none yet}}
-  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..)}}
+  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..) and blocks(..)}}
   %o = attn.forward %q, %q, %q captures(%x : tensor<64xi32>) : !q, !q, !q -> !q
   return %o : !q
 }
@@ -138,7 +138,7 @@ func.func @clause_captures(%q: !q, %x: tensor<64xi32>) -> !q {
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
 func.func @clause_sinks(%q: !q, %x: tensor<1xf32>) -> !q {
   // expected-error @+2 {{expects clauses that a kernel takes, but got sinks(..), for which there is none yet}}
-  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..)}}
+  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..) and blocks(..)}}
   %o = attn.forward %q, %q, %q sinks(%x : tensor<1xf32>) : !q, !q, !q -> !q
   return %o : !q
 }
@@ -150,8 +150,22 @@ func.func @clause_sinks(%q: !q, %x: tensor<1xf32>) -> !q {
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
 func.func @clause_behind_blocks(%q: !q, %x: tensor<1x1x1xi32>, %y: tensor<1x1x1x1xi32>, %s: tensor<1xf32>) -> !q {
   // expected-error @+2 {{expects clauses that a kernel takes, but got sinks(..), for which there is none yet}}
-  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..), and forward blocks(..)}}
+  // expected-note @+1 {{kernels take mask(..), scale(..), precision(..) and blocks(..), for gradients with transposed(..)}}
   %o = attn.forward %q, %q, %q blocks(full %x, %y, size 64 x 64 : tensor<1x1x1xi32>, tensor<1x1x1x1xi32>) sinks(%s : tensor<1xf32>) : !q, !q, !q -> !q
   return %o : !q
+}
+}
+
+// -----
+
+// Sums over queries walk transposed lists.
+!q = tensor<1x1x64x64xf16>
+!l = tensor<1x1x64xf32>
+module attributes {attn.machine = #attn.machine<h100_sxm>} {
+func.func @blocks_without_transposed(%q: !q, %l: !l, %x: tensor<1x1x1xi32>, %y: tensor<1x1x1x1xi32>) -> (!q, !q, !q) {
+  // expected-error @+2 {{expects transposed(..) lists beside blocks(..) for gradients, but got none}}
+  // expected-note @+1 {{attn.transpose_blocks makes them}}
+  %d:3 = attn.backward %q, %q, %q, %q, %q, %l blocks(full %x, %y, size 64 x 64 : tensor<1x1x1xi32>, tensor<1x1x1x1xi32>) : !q, !q, !q, !q, !q, !l -> !q, !q, !q
+  return %d#0, %d#1, %d#2 : !q, !q, !q
 }
 }

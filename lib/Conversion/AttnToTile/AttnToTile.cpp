@@ -55,6 +55,12 @@ public:
     addLists(op, ClauseGroup::partial,
              {Role::partialCounts, Role::partialBlocks});
     addLists(op, ClauseGroup::full, {Role::fullCounts, Role::fullBlocks});
+    if (op.direction() == Direction::backward) {
+      addLists(op, ClauseGroup::transposedPartial,
+               {Role::transposedPartialCounts, Role::transposedPartialBlocks});
+      addLists(op, ClauseGroup::transposedFull,
+               {Role::transposedFullCounts, Role::transposedFullBlocks});
+    }
     Value q = lookup(Role::q), k = lookup(Role::k);
     batch = size(q, 0);
     heads = size(q, 1);

@@ -67,7 +67,7 @@ module attributes {attn.machine = #attn.machine<gtx_1060>} {
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
   func.func @clause(%q: memref<1x1x64x16xf16>, %o: memref<1x1x64x16xf16>) {
     // expected-error @+2 {{expects clauses that a kernel takes, but got softcap(..), for which there is none yet}}
-    // expected-note @+1 {{kernels take mask(..), scale(..), precision(..)}}
+    // expected-note @+1 {{kernels take mask(..), scale(..), precision(..) and blocks(..)}}
     attn.forward %q, %q, %q softcap(3.0) outs(%o : memref<1x1x64x16xf16>) {schedule = #attn.schedule<flash, query = 64, key = 32>} : memref<1x1x64x16xf16>, memref<1x1x64x16xf16>, memref<1x1x64x16xf16>
     return
   }

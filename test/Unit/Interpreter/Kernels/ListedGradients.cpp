@@ -116,9 +116,8 @@ protected:
           all[size_t(number)]();
       };
       testing::TestPartResultArray failures;
-      ScopedDiagnosticHandler handler(&context, [](Diagnostic &) {
-        return success();
-      });
+      ScopedDiagnosticHandler handler(&context,
+                                      [](Diagnostic &) { return success(); });
       {
         testing::ScopedFakeTestPartResultReporter reporter(
             testing::ScopedFakeTestPartResultReporter::
@@ -138,11 +137,12 @@ protected:
   static SmallVector<std::function<void()>> mistakes(ModuleOp module) {
     SmallVector<std::function<void()>> all;
     auto tells = [](Operation *in) {
-      return in->walk([](tile::PushOp push) {
-                 auto queue = push.getQueue().getDefiningOp<tile::QueueOp>();
-                 return queue.getName() == "step" ? WalkResult::interrupt()
-                                                  : WalkResult::advance();
-               })
+      return in
+          ->walk([](tile::PushOp push) {
+            auto queue = push.getQueue().getDefiningOp<tile::QueueOp>();
+            return queue.getName() == "step" ? WalkResult::interrupt()
+                                             : WalkResult::advance();
+          })
           .wasInterrupted();
     };
     module.walk([&](tile::PushOp push) {
@@ -162,10 +162,10 @@ protected:
       all.push_back([load] {
         OpBuilder b(load->getContext());
         b.setInsertionPointAfter(load);
-        Value one = arith::ConstantIntOp::create(b, load.getLoc(),
-                                                 b.getI32Type(), 1);
-        auto more = arith::AddIOp::create(b, load.getLoc(), load.getResult(),
-                                          one);
+        Value one =
+            arith::ConstantIntOp::create(b, load.getLoc(), b.getI32Type(), 1);
+        auto more =
+            arith::AddIOp::create(b, load.getLoc(), load.getResult(), one);
         load.getResult().replaceAllUsesExcept(more, more);
       });
     });
