@@ -465,6 +465,24 @@ typedef struct attn_backward_request {
   int32_t deterministic;
   /* NULL, or the low word of lse, which attn_forward gave; as there. */
   const attn_buffer *lse_low;
+  /* NULL, or the lists of blocks of attn_forward_request; and transposed, the
+     same blocks by blocks of keys: for each of them a count, and the numbers of
+     so many blocks of queries, in any order.  Counts are [batch or 1, heads or
+     1, ceil(keys / block_keys)], heads those of q, and blocks the same with
+     ceil(queries / block_queries) columns.  Both say the same, which is not
+     checked; each list of one kind has one of the other.  In a launch their
+     addresses are behind all others, in this order.  Callers whose struct_size
+     ends before them have none. */
+  const attn_buffer *partial_counts;
+  const attn_buffer *partial_blocks;
+  const attn_buffer *full_counts;
+  const attn_buffer *full_blocks;
+  const attn_buffer *transposed_partial_counts;
+  const attn_buffer *transposed_partial_blocks;
+  const attn_buffer *transposed_full_counts;
+  const attn_buffer *transposed_full_blocks;
+  int64_t block_queries;
+  int64_t block_keys;
   /* NULL, or the clauses of the forward call; as there. */
   const attn_clauses *clauses;
 } attn_backward_request;

@@ -103,10 +103,16 @@ static std::optional<std::string> checkShapes(const AttentionRequest &request,
   const std::pair<const char *, const char *> pairs[] = {
       {"weights", "block_rows"},
       {"partial_counts", "partial_blocks"},
-      {"full_counts", "full_blocks"}};
+      {"full_counts", "full_blocks"},
+      {"transposed_partial_counts", "transposed_partial_blocks"},
+      {"transposed_full_counts", "transposed_full_blocks"}};
   for (auto [one, other] : pairs)
     if (!arrays.find(one) != !arrays.find(other))
       return std::string(one) + " and " + other + " together";
+  if (request.direction == Direction::backward)
+    for (const char *list : {"partial_counts", "full_counts"})
+      if (!arrays.find(list) != !arrays.find(std::string("transposed_") + list))
+        return std::string(list) + " and transposed_" + list + " together";
   for (const Array &each : arrays.all) {
     size_t rank = shapeOf(each.role).size();
     if (each.array.sizes.size() != rank)

@@ -363,16 +363,32 @@ static const attn_buffer *lowOf(const Source *source) {
   return isThere ? source->lse_low : nullptr;
 }
 
+/// The arrays of lists, in the order of arraysOf.
+using Lists = llvm::SmallVector<const attn_buffer *, 8>;
+static Lists listsOf(const attn_forward_request &source) {
+  return {source.partial_counts, source.partial_blocks, source.full_counts,
+          source.full_blocks};
+}
+static Lists listsOf(const attn_backward_request &source) {
+  return {source.partial_counts,
+          source.partial_blocks,
+          source.full_counts,
+          source.full_blocks,
+          source.transposed_partial_counts,
+          source.transposed_partial_blocks,
+          source.transposed_full_counts,
+          source.transposed_full_blocks};
+}
+
 /// Adds a place for each array of lists, and says what their blocks are.
-static Outcome readLists(const attn_forward_request &source,
-                         AttentionRequest &request,
+template <typename Source>
+static Outcome readLists(const Source &source, AttentionRequest &request,
                          llvm::SmallVectorImpl<const attn_buffer *> &buffers) {
-  bool isThere = source.struct_size >=
-                 offsetof(attn_forward_request, block_keys) + sizeof(int64_t);
-  llvm::SmallVector<const attn_buffer *, 4> lists(4, nullptr);
+  bool isThere =
+      source.struct_size >= offsetof(Source, block_keys) + sizeof(int64_t);
+  Lists lists(listsOf(Source()).size(), nullptr);
   if (isThere)
-    lists = {source.partial_counts, source.partial_blocks, source.full_counts,
-             source.full_blocks};
+    lists = listsOf(source);
   buffers.append(lists);
   if (llvm::all_of(lists, [](const attn_buffer *list) { return !list; }))
     return std::nullopt;
@@ -382,10 +398,6 @@ static Outcome readLists(const attn_forward_request &source,
       return invalid("expects blocks of multiples of " +
                      std::to_string(kBlockMultiple) +
                      " queries and keys, but got " + str(*request.blocks));
-  return std::nullopt;
-}
-static Outcome readLists(const attn_backward_request &, AttentionRequest &,
-                         llvm::SmallVectorImpl<const attn_buffer *> &) {
   return std::nullopt;
 }
 
@@ -428,7 +440,7 @@ bindRequest(const Source *source, int32_t device, Buffers buffers,
                    nameOf(source).str() + ")");
   AttentionRequest request;
   readDirection(*source, request);
-  llvm::SmallVector<const attn_buffer *, 16> all(buffers);
+  llvm::SmallVector<const attn_buffer *, 24> all(buffers);
   if (Outcome fault = readLists(*source, request, all))
     return fault;
   if (Outcome fault = readArrays(request.direction, all, arrays))

@@ -21,7 +21,8 @@ bool attn::isKept(llvm::StringRef role) {
 
 bool attn::isOfBlocks(llvm::StringRef role) {
   llvm::ArrayRef<Extent> shape = shapeOf(role);
-  return shape.size() > 2 && shape[2] == Extent::queryBlocks;
+  return shape.size() > 2 &&
+         (shape[2] == Extent::queryBlocks || shape[2] == Extent::keyBlocks);
 }
 
 ArrayPlaces attn::arraysOf(Direction direction) {
@@ -52,8 +53,8 @@ ArrayPlaces attn::arraysOf(const KernelClass &kernelClass) {
     if (isKept(role))
       return problem.keepsWeights;
     if (isOfBlocks(role))
-      return role.starts_with("partial") ? kernelClass.hasPartial
-                                         : kernelClass.hasFull;
+      return role.contains("partial") ? kernelClass.hasPartial
+                                      : kernelClass.hasFull;
     return role == "lse" ? problem.lse : problem.dlse;
   };
   ArrayPlaces places = arraysOf(problem.direction);
@@ -99,9 +100,12 @@ static std::string memref(const Problem &p, llvm::StringRef role) {
   return memref(shape, spelled(elementOf(array, p)));
 }
 
-/// `partial %counts, %blocks, full %counts, %blocks`, or one of them.
+/// ` blocks(partial %counts, %blocks, full %counts, %blocks, size 128 x 128 :
+/// types)`, or with one of them; transposed ones have no size.
 static std::string listsOf(const KernelClass &kernelClass,
-                           llvm::ArrayRef<std::string> lists) {
+                           llvm::StringRef clause,
+                           llvm::ArrayRef<std::string> lists,
+                           llvm::ArrayRef<std::string> types) {
   std::string text;
   if (kernelClass.hasPartial)
     text = "partial " + llvm::join(lists.take_front(2), ", ");
@@ -109,7 +113,12 @@ static std::string listsOf(const KernelClass &kernelClass,
     text += ", ";
   if (kernelClass.hasFull)
     text += "full " + llvm::join(lists.take_back(2), ", ");
-  return text;
+  BlockSize size = kernelClass.problem.pattern->size();
+  if (clause == "blocks")
+    text += ", size " + std::to_string(size.queries) + " x " +
+            std::to_string(size.keys);
+  return " " + clause.str() + "(" + text + " : " + llvm::join(types, ", ") +
+         ")";
 }
 
 std::string attn::textOf(const KernelClass &kernelClass) {
@@ -155,10 +164,18 @@ std::string attn::textOf(const KernelClass &kernelClass) {
            << llvm::join(keptTypes, ", ") << ")";
   if (!p.mask.isOpen())
     stream << " mask(" << str(p.mask) << ")";
-  if (p.pattern)
-    stream << " blocks(" << listsOf(kernelClass, lists) << ", size "
-           << p.pattern->size().queries << " x " << p.pattern->size().keys
-           << " : " << llvm::join(listTypes, ", ") << ")";
+  if (p.pattern) {
+    // Behind lists come transposed ones, as many.
+    size_t count = lists.size() / (isForward ? 1 : 2);
+    auto first = [&](auto &all) {
+      return llvm::ArrayRef(all).take_front(count);
+    };
+    auto last = [&](auto &all) { return llvm::ArrayRef(all).take_back(count); };
+    stream << listsOf(kernelClass, "blocks", first(lists), first(listTypes));
+    if (!isForward)
+      stream << listsOf(kernelClass, "transposed", last(lists),
+                        last(listTypes));
+  }
   if (kernelClass.scale)
     stream << " scale(" << llvm::format("%.9e", *kernelClass.scale) << ")";
   if (p.dtype == DataType::f32)

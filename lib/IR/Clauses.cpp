@@ -205,26 +205,36 @@ static LogicalResult refuseRegion(Operation *op, Region &region) {
   return success();
 }
 
+/// Kernels for gradients sum over queries, and walk the lists of their blocks.
+static LogicalResult requireTransposed(AttentionOpInterface op) {
+  auto has = [&](ClauseGroup group) {
+    return !op.clauseOperands(group).empty();
+  };
+  bool hasAll =
+      has(ClauseGroup::partial) == has(ClauseGroup::transposedPartial) &&
+      has(ClauseGroup::full) == has(ClauseGroup::transposedFull);
+  if (op.direction() == Direction::forward || hasAll)
+    return success();
+  InFlightDiagnostic error =
+      op->emitOpError("expects transposed(..) lists beside blocks(..) for "
+                      "gradients, but got none");
+  error.attachNote() << "attn.transpose_blocks makes them";
+  return error;
+}
+
 LogicalResult attn::refuseClauses(Operation *op) {
   auto attention = cast<AttentionOpInterface>(op);
   for (Region &region : op->getRegions())
     if (failed(refuseRegion(op, region)))
       return failure();
-  if (attention.direction() == Direction::forward)
-    return success();
-  std::string clause;
-  if (attention.blockSize())
-    clause = "blocks";
-  else if (!attention.gradientTargets().empty())
-    clause = kGradientsAttr.str();
-  if (clause.empty())
-    return success();
+  if (attention.gradientTargets().empty())
+    return requireTransposed(attention);
   InFlightDiagnostic error =
       op->emitOpError("expects clauses that a kernel takes, but got ")
-      << clause << "(..), for which there is none yet";
+      << kGradientsAttr << "(..), for which there is none yet";
   error.attachNote() << "kernels of gradients take mask(..), scale(..), "
-                        "precision(..), captures(..), sees(..), score(..) and "
-                        "sinks(..)";
+                        "precision(..), captures(..), sees(..), score(..), "
+                        "sinks(..) and blocks(..) with transposed(..)";
   return error;
 }
 

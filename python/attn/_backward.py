@@ -11,13 +11,16 @@ from typing import Any, Callable, Optional, Sequence
 
 from ._arrays import Array
 from ._bindings import KEPT, LOW, Binding, bind_attention
+from ._block_mask import BlockMask
 from ._clauses import NAMES as CLAUSES
 from ._clauses import Clauses, of_call
 from ._clauses import describe as describe_captures
 from ._errors import UnsupportedError
-from ._forward import NOT_KEPT, not_of_jax, open_paths, paths
-from ._launch import (NO_CLAUSES, Captured, check_together, key_of_captured,
-                      launches, remember, result_strides, scratch_place)
+from ._forward import (NO_LISTS_OF_JAX, NOT_KEPT, not_of_jax, open_paths,
+                       paths)
+from ._launch import (NO_CLAUSES, NO_LISTS, Captured, Lists, check_together,
+                      key_of_captured, launches, lists_of, remember,
+                      result_strides, scratch_place)
 from ._libraries import library_of
 from ._problem import mask_name, scale_number
 from ._streams import handle_of
@@ -33,9 +36,11 @@ _Options = tuple[str, Optional[float], Optional[str], Optional[str],
 
 
 def _bind(named: dict[str, Array], options: _Options,
-          captured: Captured = NO_CLAUSES) -> Binding:
-    return bind_attention("backward", named, (*INPUTS, *GRADIENTS), *options,
-                          clauses=captured[0], described=captured[1])
+          lists: Lists = NO_LISTS, captured: Captured = NO_CLAUSES) -> Binding:
+    return bind_attention("backward", {**named, **dict(lists[0])},
+                          (*INPUTS, *GRADIENTS), *options,
+                          block_size=lists[1], clauses=captured[0],
+                          described=captured[1])
 
 
 def _gradient_of(array: Array) -> Array:
@@ -54,12 +59,14 @@ def _describe(arrays: dict[str, Any], stream: int) -> dict[str, Array]:
 
 
 def _bound(named: dict[str, Array], options: _Options,
-           captured: Captured = NO_CLAUSES) -> Binding:
+           lists: Lists = NO_LISTS, captured: Captured = NO_CLAUSES) -> Binding:
     """The launch for arrays of this kind, which later calls find."""
     # An alignment of more than 16 bytes helps nobody.
-    key = ("backward", options, *(
+    key = ("backward", options, lists[1], *(
         (name, a.dtype, a.sizes, a.strides, a.device, a.address & 15)
-        for name, a in named.items()), *key_of_captured(captured))
+        for name, a in named.items()), *(
+            (name, a.sizes, a.strides) for name, a in lists[0]),
+           *key_of_captured(captured))
     binding: Optional[Binding] = launches.get(key)
     if binding is None:
         check_together(list(named.items()), GRADIENTS)
@@ -67,7 +74,7 @@ def _bound(named: dict[str, Array], options: _Options,
                          _gradient_of(named[GRADIENTS[name]])
                          for name in (*INPUTS, *GRADIENTS)
                          if name in named or name in GRADIENTS}, options,
-                        captured)
+                        lists, captured)
         remember(launches, key, binding)
     return binding
 
@@ -79,7 +86,8 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
            deterministic: bool = False, machine: Optional[str] = None,
            schedule: Optional[str] = None,
            gradients: Sequence[Any] = (None, None, None),
-           scratch: Any = None, clauses: Optional[Clauses] = None,
+           scratch: Any = None, block_mask: Optional[BlockMask] = None,
+           clauses: Optional[Clauses] = None,
            stream: Any = None) -> tuple[tuple[Any, Any, Any], Binding]:
     """One call, second gradients not considered: (dq, dk, dv), and what was
     bound."""
@@ -94,8 +102,9 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
     place = None if scratch is None else scratch_place(
         scratch, handle, named["q"].device)
     options = (mask, scale, machine, schedule, precision, deterministic)
+    lists = lists_of(block_mask, named["q"], named["k"], handle, "backward")
     captured = clauses, describe_captures(clauses, handle, named["q"].device)
-    binding = _bound(named, options, captured)
+    binding = _bound(named, options, lists, captured)
 
     made = [name for name in GRADIENTS if name not in named]
     for name in made:
@@ -107,12 +116,12 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
     ordered = {name: named[name] for name in arrays if name in named}
     if any(named[name].address & 15 for name in made):
         # An allocator of another taste.
-        binding = _bind(ordered, options, captured)
+        binding = _bind(ordered, options, lists, captured)
     if scratch is None and binding.scratch_bytes:
         scratch = library.scratch(q, binding.scratch_bytes, handle)
         place = None if scratch is None else scratch_place(
             scratch, handle, named["q"].device)
-    behind = [array for _, array in captured[1]]
+    behind = [array for _, array in (*lists[0], *captured[1])]
     binding.launch([array.address for array in (*ordered.values(), *behind)],
                    handle, place)
     if stream is not None:
@@ -132,6 +141,7 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
              deterministic: bool = False, machine: Optional[str] = None,
              schedule: Optional[str] = None, dq: Any = None, dk: Any = None,
              dv: Any = None, scratch: Any = None,
+             block_mask: Optional[BlockMask] = None,
              mask_mod: Optional[Callable[..., Any]] = None,
              score_mod: Optional[Callable[..., Any]] = None,
              softcap: Optional[float] = None, alibi_slopes: Any = None,
@@ -165,6 +175,8 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
                    bytes that `backward_scratch_bytes` says; without it scratch
                    comes from PyTorch's allocator for tensors, and from the
                    driver's pool for others
+    block_mask     that of `forward`.  Gradients of keys walk its transposed
+                   lists, which the first call makes and the BlockMask keeps
 
     The other arguments are those of `forward`; what mask_mod, score_mod,
     slopes, bias and sinks read gets no gradient.  Returns (dq, dk, dv).  If a
@@ -186,8 +198,9 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
     asked = {name: value for name, value in zip(CLAUSES, (
         mask_mod, score_mod, softcap, alibi_slopes, bias, attn_mask, sinks))
         if value is not None}
-    is_plain = scratch is None and stream is None and not asked and (
-        (dq is None) == (dk is None) == (dv is None))
+    is_plain = (scratch is None and stream is None and block_mask is None
+                and not asked
+                and (dq is None) == (dk is None) == (dv is None))
     short = paths.get(type(q)) if is_plain else None
     if short is not None:
         found = short.backward.gradients(arrays, kind)
@@ -204,17 +217,25 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
             library.refuse_place(name, value)
         if weights is not None or block_rows is not None:
             raise UnsupportedError(NOT_KEPT)
+        if block_mask is not None:
+            raise UnsupportedError(NO_LISTS_OF_JAX)
         if asked:
             raise UnsupportedError(not_of_jax("backward", asked))
         gradients = importlib.import_module("attn.jax").gradients
         return gradients(do, q, k, v, o, lse, lse_low, dlse, **options)
     library.refuse_gradient(do, q, k, v, o, lse, lse_low, dlse, dq, dk, dv,
                             function="backward")
+    if block_mask is not None and weights is not None:
+        raise UnsupportedError(
+            "weights are kept of all blocks only: expects weights or "
+            "block_mask, but got both")
+    clauses = None
+    if asked or block_mask is not None:
+        clauses = of_call(q, k, block_mask, asked)
     gradients, binding = launch(
         do, q, k, v, o, lse, lse_low=lse_low, dlse=dlse, weights=weights,
         block_rows=block_rows, gradients=(dq, dk, dv), scratch=scratch,
-        clauses=of_call(q, k, None, asked) if asked else None, stream=stream,
-        **options)
+        block_mask=block_mask, clauses=clauses, stream=stream, **options)
     open_paths(type(q), library)
     if is_plain and type(q) in paths:
         paths[type(q)].backward.remember_launch(arrays, kind, gradients,
@@ -231,15 +252,18 @@ def backward_scratch_bytes(
         mask: Optional[str] = None, precision: Optional[str] = None,
         deterministic: bool = False, machine: Optional[str] = None,
         schedule: Optional[str] = None, dq: Any = None, dk: Any = None,
-        dv: Any = None) -> int:
+        dv: Any = None, block_mask: Optional[BlockMask] = None) -> int:
     """How many bytes of `scratch` the `backward` of these arrays needs;
     compiles what it would launch.  On Hopper that is memory for dq in f32,
     elsewhere little.  Arguments and errors are those of `backward`."""
+    handle = library_of(q).stream_of(q)
     named = _describe(
         dict(zip((*INPUTS, *GRADIENTS),
                  (do, q, k, v, o, lse, lse_low, dlse, weights, block_rows,
-                  dq, dk, dv))),
-        library_of(q).stream_of(q))
+                  dq, dk, dv))), handle)
+    lists = lists_of(block_mask, named["q"], named["k"], handle, "backward")
+    clauses = None if block_mask is None else of_call(q, k, block_mask, {})
+    captured = clauses, describe_captures(clauses, handle, named["q"].device)
     return _bound(named, (mask_name(causal, window, mask), scale_number(scale),
-                          machine, schedule, precision,
-                          bool(deterministic))).scratch_bytes
+                          machine, schedule, precision, bool(deterministic)),
+                  lists, captured).scratch_bytes

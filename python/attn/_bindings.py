@@ -20,6 +20,8 @@ KEPT = ("weights", "block_rows")
 LOW = "lse_low"
 #: Lists of blocks, likewise, in the order of a launch.
 LISTS = ("partial_counts", "partial_blocks", "full_counts", "full_blocks")
+#: The same by blocks of keys, which gradients walk too, behind them.
+TRANSPOSED = tuple(f"transposed_{name}" for name in LISTS)
 
 
 def release(kind: str, handle: int, owner: int) -> None:
@@ -142,7 +144,7 @@ def bind_attention(direction: str, named: dict[str, Array],
         _native.encode(schedule, "schedule"),
         _native.encode(precision, "precision"), *more)
     packed = dict(zip(named, buffers(tuple(named.values()), tuple(named))))
-    for name in (LOW, *LISTS):
+    for name in (LOW, *LISTS, *TRANSPOSED):
         if name in packed:
             setattr(request, name, ctypes.pointer(packed[name]))
     if any(name in packed for name in LISTS):

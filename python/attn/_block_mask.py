@@ -18,7 +18,7 @@ from typing import Any, Callable, Optional, Sequence, Union
 
 from . import _block_lists as _lists
 from ._arrays import Array, type_name
-from ._bindings import LISTS
+from ._bindings import LISTS, TRANSPOSED
 
 #: What block sizes are multiples of.
 STEP = 64
@@ -65,6 +65,18 @@ def _blocks(rows: int, size: int) -> int:
     return -(-rows // size)
 
 
+def _swapped(function: Optional[Callable[..., Any]]
+             ) -> Optional[Callable[..., Any]]:
+    """The function with queries and keys turned around."""
+    if function is None:
+        return None
+
+    def transposed(b: Any, h: Any, i: Any, j: Any) -> Any:
+        return function(b, h, j, i)
+
+    return transposed
+
+
 class BlockMask:
     """Lists of blocks: what a block of queries sees of the keys.
 
@@ -82,7 +94,7 @@ class BlockMask:
     """
 
     __slots__ = ("kv_num_blocks", "kv_indices", "full_kv_num_blocks",
-                 "full_kv_indices", "block_size", "mask_mod")
+                 "full_kv_indices", "block_size", "mask_mod", "_transposed")
 
     def __init__(self, kv_num_blocks: Any, kv_indices: Any,
                  full_kv_num_blocks: Any = None, full_kv_indices: Any = None,
@@ -101,6 +113,7 @@ class BlockMask:
         self.full_kv_num_blocks = full_kv_num_blocks
         self.full_kv_indices = full_kv_indices
         self.mask_mod = mask_mod
+        self._transposed: Optional[BlockMask] = None
         self._check_form()
         if check or self._facts("kv_num_blocks").is_on_host:
             self._check_contents()
@@ -123,7 +136,9 @@ class BlockMask:
         flex = sys.modules.get("torch.nn.attention.flex_attention")
         if function is getattr(flex, "noop_mask", None):
             function = None
-        return cls(*fields, mask_mod=function, check=check)
+        made = cls(*fields, mask_mod=function, check=check)
+        made._take_transposed(block_mask)
+        return made
 
     @classmethod
     def from_bsr(cls, indptr: Any, indices: Any, *, key_blocks: int,
@@ -214,6 +229,16 @@ class BlockMask:
         return cls(counts, indices, full_counts, full_indices, size,
                    mask_mod=mask_mod)
 
+    def _take_transposed(self, block_mask: Any) -> None:
+        """FlexAttention keeps transposed lists, unless it was told not to."""
+        lists = [getattr(block_mask, name, None)
+                 for name in ("q_num_blocks", "q_indices",
+                              "full_q_num_blocks", "full_q_indices")]
+        is_whole = lists[0] is not None and lists[1] is not None and (
+            lists[3] is None) == (self.full_kv_indices is None)
+        if is_whole:
+            self._transposed = BlockMask(*lists, self.block_size[::-1])
+
     # What is made from it.
 
     def to_dense(self) -> Any:
@@ -229,17 +254,17 @@ class BlockMask:
 
     def transpose(self) -> BlockMask:
         """Which blocks of queries see each block of keys, as the gradients of
-        K and V walk."""
+        K and V walk.  It is made once and kept: who writes other lists into the
+        same arrays makes a new BlockMask for gradients."""
+        if self._transposed is None:
+            self._transposed = self._make_transposed()
+        self._transposed.mask_mod = _swapped(self.mask_mod)
+        return self._transposed
+
+    def _make_transposed(self) -> BlockMask:
         library = _lists.library_for(self.kv_indices)
         states = self.to_dense().swapaxes(-1, -2)
-        function = self.mask_mod
-
-        def transposed(b: Any, h: Any, i: Any, j: Any) -> Any:
-            assert function is not None
-            return function(b, h, j, i)
-
-        return self._of_states(library, states, self.block_size[::-1],
-                               transposed if function else None)
+        return self._of_states(library, states, self.block_size[::-1], None)
 
     # What it is of.
 
@@ -340,12 +365,12 @@ class BlockMask:
         return library.times(is_block, indices)
 
 
-def describe_lists(mask: BlockMask, stream: int, device: int
-                   ) -> list[tuple[str, Array]]:
+def describe_lists(mask: BlockMask, stream: int, device: int,
+                   names: Sequence[str] = LISTS) -> list[tuple[str, Array]]:
     """The lists, by their names in the library, for a launch on that GPU;
     ValueError, TypeError."""
     described = []
-    for pair, places in zip(_NAMES, (LISTS[:2], LISTS[2:])):
+    for pair, places in zip(_NAMES, (names[:2], names[2:])):
         for name, place in zip(pair, places):
             if getattr(mask, name) is None:
                 continue
@@ -356,6 +381,16 @@ def describe_lists(mask: BlockMask, stream: int, device: int
                     f"{array.device} and q on GPU {device}")
             described.append((place, array))
     return described
+
+
+def describe_both(mask: BlockMask, stream: int, device: int
+                  ) -> list[tuple[str, Array]]:
+    """The same with transposed lists behind them, as gradients take them."""
+    lists = describe_lists(mask, stream, device)
+    wanted = {f"transposed_{name}" for name, _ in lists}
+    # What is made has both kinds.
+    return [*lists, *(each for each in describe_lists(
+        mask.transpose(), stream, device, TRANSPOSED) if each[0] in wanted)]
 
 
 def _check_rows(library: Any, begins: Any, count: int) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Collection, Hashable, NamedTuple, Optional, Sequence
 from ._arrays import (Array, check_layout, place_of, result_dtype,
                       type_name)
 from ._bindings import Binding, bind_attention
-from ._block_mask import BlockMask, describe_lists
+from ._block_mask import BlockMask, describe_both, describe_lists
 from ._clauses import Clauses, Described
 from ._clauses import describe as describe_captures
 from ._dlpack import row_major
@@ -130,7 +130,7 @@ def _bind(arrays: Sequence[Array], lists: Lists, captured: Captured,
 
 
 def lists_of(block_mask: Optional[BlockMask], q: Array, k: Array,
-             stream: int) -> Lists:
+             stream: int, direction: str = "forward") -> Lists:
     """ValueError unless the lists are for these arrays, TypeError for what has
     none."""
     if block_mask is None:
@@ -142,7 +142,8 @@ def lists_of(block_mask: Optional[BlockMask], q: Array, k: Array,
             f"FlexAttention")
     if len(q.sizes) == len(k.sizes) == 4:
         block_mask.check_sizes(q.sizes[0], q.sizes[1], q.sizes[2], k.sizes[2])
-    return describe_lists(block_mask, stream, q.device), block_mask.block_size
+    describe = describe_lists if direction == "forward" else describe_both
+    return describe(block_mask, stream, q.device), block_mask.block_size
 
 
 def words_of(return_lse: Any, return_lse_low: Any) -> int:

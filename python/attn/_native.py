@@ -79,13 +79,15 @@ class Clauses(ctypes.Structure):
                 ("capture_count", ctypes.c_int64)]
 
 
+#: Lists of blocks.
+_LISTS: list[Any] = [
+    (name, ctypes.POINTER(Buffer)) for name in (
+        "partial_counts", "partial_blocks", "full_counts", "full_blocks")]
+
+
 class ForwardRequest(ctypes.Structure):
     """attn_forward_request."""
-    _fields_ = [*_REQUEST, ("lse_low", ctypes.POINTER(Buffer)),
-                ("partial_counts", ctypes.POINTER(Buffer)),
-                ("partial_blocks", ctypes.POINTER(Buffer)),
-                ("full_counts", ctypes.POINTER(Buffer)),
-                ("full_blocks", ctypes.POINTER(Buffer)),
+    _fields_ = [*_REQUEST, ("lse_low", ctypes.POINTER(Buffer)), *_LISTS,
                 ("block_queries", ctypes.c_int64),
                 ("block_keys", ctypes.c_int64),
                 ("clauses", ctypes.POINTER(Clauses))]
@@ -95,6 +97,10 @@ class BackwardRequest(ctypes.Structure):
     """attn_backward_request."""
     _fields_ = [*_REQUEST, ("deterministic", ctypes.c_int32),
                 ("lse_low", ctypes.POINTER(Buffer)),
+                *_LISTS, *((f"transposed_{name}", kind)
+                           for name, kind in _LISTS),
+                ("block_queries", ctypes.c_int64),
+                ("block_keys", ctypes.c_int64),
                 ("clauses", ctypes.POINTER(Clauses))]
 
 

@@ -36,6 +36,8 @@ from torch import Tensor
 
 from . import _backward, _machines, _plan
 from ._band import Band, band, window
+from ._block_mask import BlockMask
+from ._clauses import Clauses
 from ._errors import UnsupportedError
 from ._forward import open_paths, paths
 from ._launch import remember, result_strides
@@ -280,6 +282,34 @@ def _kernel(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
         return None
 
 
+def from_clauses(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
+                 lse: Tensor, lse_low: Tensor, dlse: Optional[Tensor],
+                 mask: str, scale: Optional[float],
+                 block_mask: Optional[BlockMask],
+                 clauses: Optional[Clauses] = None) -> Gradients:
+    """(dq, dk, dv) of the blocks that are listed, or of all, with clauses."""
+    if 0 in (do.numel(), q.numel(), k.numel(), v.numel()):
+        return tuple(empty_gradient(t).zero_()  # type: ignore[return-value]
+                     for t in (q, k, v))
+    do = _whole_rows(do)
+    if dlse is not None:
+        dlse = _dense_rows(dlse.to(torch.float32))
+    gradients, _ = _backward.launch(
+        do, q, k, v, o, lse, lse_low=lse_low, dlse=dlse, mask=mask,
+        scale=scale, block_mask=block_mask, clauses=clauses,
+        deterministic=torch.are_deterministic_algorithms_enabled(),
+        gradients=tuple(empty_gradient(t) for t in (q, k, v)))
+    return gradients
+
+
+def _whole_rows(do: Tensor) -> Tensor:
+    """Gradients come in as others make them; the kernels want whole rows."""
+    do = _dense_rows(do)
+    if _misaligned(do):
+        do = do.clone(memory_format=torch.contiguous_format)
+    return do
+
+
 def from_kept(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
               lse: Tensor, lse_low: Tensor, dlse: Optional[Tensor],
               weights: Tensor, block_rows: Tensor, mask: str,
@@ -288,10 +318,7 @@ def from_kept(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
     if 0 in (do.numel(), q.numel(), k.numel(), v.numel()):
         return tuple(empty_gradient(t).zero_()  # type: ignore[return-value]
                      for t in (q, k, v))
-    # Gradients come in as others make them; the kernels want whole rows.
-    do = _dense_rows(do)
-    if _misaligned(do):
-        do = do.clone(memory_format=torch.contiguous_format)
+    do = _whole_rows(do)
     if dlse is not None:
         dlse = _dense_rows(dlse.to(torch.float32))
     inputs = do, q, k, v, o, lse, lse_low, dlse, weights, block_rows

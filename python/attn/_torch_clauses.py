@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from . import _backward, _clauses, _errors, _forward, _launch, _torch_ops
+from . import (_clauses, _errors, _forward, _launch, _torch_backward,
+               _torch_ops)
 from ._block_mask import BlockMask
 from ._clauses import Clauses
 from ._problem import mask_name, scale_number
@@ -40,12 +41,12 @@ class ClausedAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: str,
                 scale: Optional[float], schedule: Optional[str],
-                clauses: Clauses) -> Any:
+                lists: Optional[BlockMask], clauses: Clauses) -> Any:
         (o, lse, low), _ = _launch.launch(
             q, k, v, mask=mask, scale=scale, lse_words=2, schedule=schedule,
-            clauses=clauses)
+            block_mask=lists, clauses=clauses)
         ctx.save_for_backward(q, k, v, o, lse, low)
-        ctx.mask, ctx.scale, ctx.clauses = mask, scale, clauses
+        ctx.more = mask, scale, lists, clauses
         ctx.set_materialize_grads(False)
         return o, lse
 
@@ -53,15 +54,12 @@ class ClausedAttention(torch.autograd.Function):
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, do: Optional[Tensor], dlse: Optional[Tensor]) -> Any:
         if do is None and dlse is None:
-            return (None,) * 7
+            return (None,) * 8
         q, k, v, o, lse, low = ctx.saved_tensors
         do = torch.zeros_like(o) if do is None else do
-        gradients, _ = _backward.launch(
-            do, q, k, v, o, lse, lse_low=low,
-            dlse=None if dlse is None else dlse.contiguous(), mask=ctx.mask,
-            scale=ctx.scale, clauses=ctx.clauses,
-            deterministic=torch.are_deterministic_algorithms_enabled())
-        return (*gradients, None, None, None, None)
+        gradients = _torch_backward.from_clauses(
+            do, q, k, v, o, lse, low, dlse, *ctx.more)
+        return (*gradients, None, None, None, None, None)
 
 
 def _refuse_gradients(clauses: Clauses, asked: dict[str, Any]) -> None:
@@ -82,20 +80,19 @@ def _refuse_gradients(clauses: Clauses, asked: dict[str, Any]) -> None:
 
 def _with_gradients(q: Tensor, k: Tensor, v: Tensor, plain: dict[str, Any],
                     asked: dict[str, Any], lists: Optional[BlockMask]) -> Any:
-    for name, value in (("block_mask", lists is not None),
-                        ("keep_weights", plain["keep_weights"])):
-        if value:
-            raise _errors.UnsupportedError(
-                f"attn.torch.attention has no gradients yet of attention with "
-                f"{name} and what it was called with; call it under "
-                f"torch.no_grad(), or without {name}")
-    clauses = _clauses.of_call(q, k, None, asked)
+    if plain["keep_weights"]:
+        raise _errors.UnsupportedError(
+            "weights are kept of all blocks only, and without clauses: expects "
+            "keep_weights or what attn.torch.attention was called with, but "
+            "got both")
+    options = (mask_name(plain["causal"], plain["window"], plain["mask"]),
+               scale_number(plain["scale"]), plain["schedule"], lists)
+    clauses = _clauses.of_call(q, k, lists, asked)
     if clauses is None:
-        raise ValueError("expects rank 4 of q, k and v")
-    _refuse_gradients(clauses, asked)
-    o, lse = ClausedAttention.apply(
-        q, k, v, mask_name(plain["causal"], plain["window"], plain["mask"]),
-        scale_number(plain["scale"]), plain["schedule"], clauses)
+        o, lse = _torch_ops.ListedAttention.apply(q, k, v, *options)
+    else:
+        _refuse_gradients(clauses, asked)
+        o, lse = ClausedAttention.apply(q, k, v, *options, clauses)
     return (o, lse) if plain["return_lse"] else o
 
 

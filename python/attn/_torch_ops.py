@@ -22,6 +22,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from . import _errors, _forward, _kept, _torch_backward
+from ._block_mask import BlockMask
 from ._dlpack import row_major
 from ._launch import result_strides
 from ._shapes import check_shapes
@@ -237,6 +238,49 @@ class KeptAttention(torch.autograd.Function):
                         else _torch_backward.from_kept)
         return (*compute(do, *saved, low, dlse, weights, block_rows, ctx.mask,
                          ctx.scale), None, None, None)
+
+
+class ListedAttention(torch.autograd.Function):
+    """The same of blocks that are listed: (o, lse)."""
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: str,
+                scale: Optional[float], schedule: Optional[str],
+                block_mask: BlockMask) -> Any:
+        _refuse_gradient(q)
+        o, lse, low = _forward.forward(q, k, v, mask=mask, scale=scale,
+                                       return_lse_low=True, schedule=schedule,
+                                       block_mask=block_mask)
+        ctx.save_for_backward(q, k, v, o, lse, low)
+        ctx.mask, ctx.scale, ctx.block_mask = mask, scale, block_mask
+        ctx.set_materialize_grads(False)
+        return o, lse
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Optional[Tensor]) -> Any:
+        do, dlse = gradients
+        if do is None and dlse is None:
+            return (None,) * 7
+        *saved, low = ctx.saved_tensors
+        if do is None:
+            do = torch.zeros_like(saved[3])
+        # With gradients on, somebody may want the second derivative.
+        compute: Any = (ListedGradients.apply if _is_grad_enabled()
+                        else _torch_backward.from_clauses)
+        return (*compute(do, *saved, low, dlse, ctx.mask, ctx.scale,
+                         ctx.block_mask), None, None, None, None)
+
+
+class ListedGradients(torch.autograd.Function):
+    """The gradients of listed blocks, of which there are none."""
+
+    @staticmethod
+    def forward(ctx: Any, *arguments: Any) -> Any:
+        return _torch_backward.from_clauses(*arguments)
+
+    @staticmethod
+    def backward(ctx: Any, *_: Any) -> Any:
+        return _no_second_derivative(ctx)
 
 
 class KeptGradients(torch.autograd.Function):

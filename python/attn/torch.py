@@ -141,8 +141,10 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
 
     mask_mod    a function (b, h, q, k) -> whether query q sees key k
     score_mod   a function (score, b, h, q, k) -> score
-    block_mask  lists of the blocks that are looked at: an attn.BlockMask, or
-                FlexAttention's
+    block_mask  lists, on the GPU of q, of the blocks that are looked at: an
+                attn.BlockMask, or FlexAttention's.  Of partial blocks a query
+                sees what `mask` and its mask_mod show, of full ones all.
+                Gradients make its transposed lists once, where it has none
     softcap     scores become softcap * tanh(score / softcap)
     alibi_slopes  [heads] or [batch, heads]: slope * (k - q) is added
     bias        [queries, keys] behind heads, or batch and heads, or 1: added

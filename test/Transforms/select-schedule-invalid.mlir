@@ -132,3 +132,17 @@ func.func @clause_gradients(%q: !q, %l: !s, %x: tensor<1xf32>) -> (!q, !q, !q, t
   return %dq, %dk, %dv, %dx : !q, !q, !q, tensor<1xf32>
 }
 }
+
+// -----
+
+// Sums over queries walk transposed lists.
+!q = tensor<1x1x64x64xf16>
+!l = tensor<1x1x64xf32>
+module attributes {attn.machine = #attn.machine<h100_sxm>} {
+func.func @blocks_without_transposed(%q: !q, %l: !l, %x: tensor<1x1x1xi32>, %y: tensor<1x1x1x1xi32>) -> (!q, !q, !q) {
+  // expected-error @+2 {{expects transposed(..) lists beside blocks(..) for gradients, but got none}}
+  // expected-note @+1 {{attn.transpose_blocks makes them}}
+  %d:3 = attn.backward %q, %q, %q, %q, %q, %l blocks(full %x, %y, size 64 x 64 : tensor<1x1x1xi32>, tensor<1x1x1x1xi32>) : !q, !q, !q, !q, !q, !l -> !q, !q, !q
+  return %d#0, %d#1, %d#2 : !q, !q, !q
+}
+}

@@ -34,7 +34,8 @@ PTX = os.path.join(FOLDER, "ptx.json")
 
 def read_problems():
     """One per line: machine, direction, dtype, schedule, mask, and `sizes`,
-    which are batch, heads, kv_heads, queries, keys, d and e.  `clauses` is the
+    which are batch, heads, kv_heads, queries, keys, d and e.  `blocks` is the
+    queries and keys of those that are listed for each head.  `clauses` is the
     text of others, that read %x0, %x1, .. of the types in `captures`."""
     with open(PROBLEMS, encoding="utf-8") as f:
         return [json.loads(line) for line in f]
@@ -50,6 +51,8 @@ def name_of(problem):
     sizes = "x".join(map(str, problem["sizes"]))
     clauses = [key for key in ("alignment", "deterministic", "dlse", "kept",
                                "lse", "low", "precision") if problem.get(key)]
+    if problem.get("blocks"):
+        clauses.append("blocks " + "x".join(map(str, problem["blocks"])))
     return " ".join([problem["machine"].replace(", ", ","),
                      problem["direction"], problem["dtype"], sizes,
                      problem["mask"], *clauses, *short_of(problem),
@@ -84,6 +87,28 @@ def types_of(problem):
     }
 
 
+def lists_of(problem, types, transposed=False):
+    """The text of listed blocks, partial and full, and its operands, whose
+    types are added."""
+    _, heads, _, queries, keys, _, _ = problem["sizes"]
+    rows, columns = (-(-size // block) for size, block in
+                     zip((queries, keys), problem["blocks"]))
+    if transposed:
+        rows, columns = columns, rows
+    before = "t" if transposed else ""
+    counts, numbers = (f"tensor<1x{heads}x{rows}{more}xi32>"
+                       for more in ("", f"x{columns}"))
+    roles = [before + kind + array for kind in ("partial", "full")
+             for array in ("_counts", "_blocks")]
+    types.update(zip(roles, (counts, numbers) * 2))
+    lists = "partial %{}, %{}, full %{}, %{}".format(*roles)
+    if not transposed:
+        lists += ", size {} x {}".format(*problem["blocks"])
+    kinds = ", ".join(types[role] for role in roles)
+    keyword = "transposed" if transposed else "blocks"
+    return f"{keyword}({lists} : {kinds})", roles
+
+
 def clauses_of(problem, types):
     """The text behind the operands of the op, and further operands in it."""
     text, operands = [], []
@@ -99,6 +124,12 @@ def clauses_of(problem, types):
                 operands += roles
     if problem["mask"] != "none":
         text.append(f"mask({problem['mask']})")
+    if problem.get("blocks"):
+        for transposed in (False, True)[:1 + (problem["direction"]
+                                              == "backward")]:
+            listed, roles = lists_of(problem, types, transposed)
+            text.append(listed)
+            operands += roles
     if problem.get("precision"):
         text.append(f"precision({problem['precision']})")
     if problem.get("clauses"):

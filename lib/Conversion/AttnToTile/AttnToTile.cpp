@@ -56,6 +56,12 @@ public:
     addLists(op, ClauseGroup::partial,
              {Role::partialCounts, Role::partialBlocks});
     addLists(op, ClauseGroup::full, {Role::fullCounts, Role::fullBlocks});
+    if (op.direction() == Direction::backward) {
+      addLists(op, ClauseGroup::transposedPartial,
+               {Role::transposedPartialCounts, Role::transposedPartialBlocks});
+      addLists(op, ClauseGroup::transposedFull,
+               {Role::transposedFullCounts, Role::transposedFullBlocks});
+    }
     for (auto [number, capture] : llvm::enumerate(op.captures()))
       values.setCapture(b, int(number), capture);
     for (Value sinks : op.clauseOperands(ClauseGroup::sinks))

@@ -180,21 +180,25 @@ static bool isBetter(const Plan &a, const Plan &b) {
   return a.schedule + a.tiles.str() < b.schedule + b.tiles.str();
 }
 
-/// Why nothing runs a schedule that is priced, and what kernels can.
-static std::string whyNot(std::string text, bool (*can)(std::string_view)) {
+/// Why nothing runs a schedule that is priced, and which kernels of its
+/// direction can.
+static std::string whyNot(const Space &space, const std::string &what,
+                          bool (*can)(std::string_view)) {
   std::string others;
-  for (const std::string &kernel : kernelNames())
-    if (can(kernel))
-      others += (others.empty() ? "; " : ", ") + kernel;
-  return text + (others.empty() ? "" : others + " do");
+  for (const ScheduleKind &kind : scheduleKinds())
+    for (TensorCoreFamily family :
+         {TensorCoreFamily::mmaSync, TensorCoreFamily::wgmma})
+      if (std::string kernel = kernelFor(kind, family);
+          kind.direction == space.kind.direction && can(kernel))
+        others += (others.empty() ? "; " : ", ") + kernel;
+  return space.kernel + " " + what + " yet" +
+         (others.empty() ? "" : others + " do");
 }
 static std::string whyNoLists(const Space &space) {
-  return whyNot(space.kernel + " does not walk along lists of blocks yet",
-                walksLists);
+  return whyNot(space, "does not walk along lists of blocks", walksLists);
 }
 static std::string whyNoClauses(const Space &space) {
-  return whyNot(space.kernel + " does not take " + str(space.problem.clauses) +
-                    " yet",
+  return whyNot(space, "does not take " + str(space.problem.clauses),
                 takesClauses);
 }
 

@@ -42,3 +42,33 @@ module attributes {attn.machine = #attn.machine<a100_80g>} {
     return
   }
 }
+
+// -----
+
+// Gradients: tiles of keys walk transposed lists, which are behind those of
+// queries.  The producer alone reads them, and tells of every step.
+// CHECK-LABEL: tile.kernel @flash_backward_wgmma_bf16_64_blocks_128x128(
+// CHECK-NOT: "partial_counts"
+// CHECK: !tile.ptr<i32> {tile.role = "transposed_partial_counts"}
+// CHECK: tile.queue "tile" readers 9 : <2x4>
+// CHECK: tile.queue "step" readers 9 : <4x4>
+// CHECK: tile.role "producer"
+// CHECK: tile.load_number
+// CHECK: tile.role "writer"
+// CHECK-NOT: tile.load_number
+// CHECK-LABEL: func.func @gradients
+// CHECK: tile.launch @attn_kernels::@flash_backward_wgmma_bf16_64_blocks_128x128 {{.*}}%arg13, %c0_i64, %c0_i64, %c8_i64, %c1_i64, %arg14, %c0_i64, %c0_i64, %c64_i64, %c8_i64,
+module attributes {attn.machine = #attn.machine<h100_sxm>} {
+  func.func @gradients(%do: memref<1x8x1000x64xbf16>, %q: memref<1x8x1000x64xbf16>, %k: memref<1x2x1000x64xbf16>, %v: memref<1x2x1000x64xbf16>, %o: memref<1x8x1000x64xbf16>, %lse: memref<1x8x1000xf32>,
+                       %dq: memref<1x8x1000x64xbf16>, %dk: memref<1x2x1000x64xbf16>, %dv: memref<1x2x1000x64xbf16>,
+                       %pc: memref<1x8x8xi32>, %pb: memref<1x8x8x8xi32>, %fc: memref<1x8x8xi32>, %fb: memref<1x8x8x8xi32>,
+                       %tpc: memref<1x8x8xi32>, %tpb: memref<1x8x8x8xi32>, %tfc: memref<1x8x8xi32>, %tfb: memref<1x8x8x8xi32>) {
+    attn.backward %do, %q, %k, %v, %o, %lse
+        blocks(partial %pc, %pb, full %fc, %fb, size 128 x 128 : memref<1x8x8xi32>, memref<1x8x8x8xi32>, memref<1x8x8xi32>, memref<1x8x8x8xi32>)
+        transposed(partial %tpc, %tpb, full %tfc, %tfb : memref<1x8x8xi32>, memref<1x8x8x8xi32>, memref<1x8x8xi32>, memref<1x8x8x8xi32>)
+        outs(%dq, %dk, %dv : memref<1x8x1000x64xbf16>, memref<1x2x1000x64xbf16>, memref<1x2x1000x64xbf16>)
+        {schedule = #attn.schedule<flash_backward, key = 128, query_block = 128, beside = 2, overlap = 0, stages = 2, ordered = 0, short_first = 0, first_stores = 0, persistent = 1>}
+        : memref<1x8x1000x64xbf16>, memref<1x8x1000x64xbf16>, memref<1x2x1000x64xbf16>, memref<1x2x1000x64xbf16>, memref<1x8x1000x64xbf16>, memref<1x8x1000xf32>
+    return
+  }
+}

@@ -427,7 +427,7 @@ def test_a_call_passes_lists_behind_all_others(gpu, monkeypatch, pairs):
         def launch(addresses, *_):
             launched.append(addresses)
 
-    def bind(direction, named, *_, block_size):
+    def bind(direction, named, *_, block_size, **_clauses):
         bound.append((direction, list(named), block_size,
                       [named[name].dtype for name in list(named)[4:]]))
         return Bound
@@ -480,3 +480,84 @@ def test_wrong_calls_with_lists(gpu):
     with pytest.raises(ValueError, match="kv_num_blocks: expects an array in "
                        "the memory of a CUDA GPU, but got a numpy.ndarray"):
         call(mask_of(random_states(1, 1, 11, 9)))
+
+
+# Gradients.
+
+
+def gradient_call():
+    q, k, v, o = arrays_of_call()
+    like = [Interface(2, heads, rows, 64)
+            for heads, rows in ((8, 1400), (2, 1100), (2, 1100), (8, 1400))]
+    lse = Interface(2, 8, 1400, typestr="<f4")
+    return ([like.pop(), q, k, v, o, lse],
+            dict(zip(("dq", "dk", "dv"), like)))
+
+
+def with_transposed(mask, *given):
+    mask._transposed = attn.BlockMask(*given, block_size=mask.block_size[::-1])
+    return mask
+
+
+@pytest.mark.parametrize("pairs", [1, 2])
+def test_gradients_pass_transposed_lists_behind_lists(gpu, monkeypatch, pairs):
+    from attn import _backward
+    given = lists_on_gpu(batch=2, pairs=pairs)
+    others = lists_on_gpu(rows=9, columns=11, batch=2)
+    mask = with_transposed(attn.BlockMask(*given), *others)
+    inputs, results = gradient_call()
+    bound, launched = [], []
+
+    class Bound:
+        scratch_bytes = 0
+
+        @staticmethod
+        def launch(addresses, *_):
+            launched.append(addresses)
+
+    def bind(direction, named, *_, block_size, **_clauses):
+        bound.append((direction, list(named), block_size))
+        return Bound
+
+    monkeypatch.setattr(_backward, "launches", {})
+    monkeypatch.setattr(_backward, "bind_attention", bind)
+    for _ in range(2):
+        attn.backward(*inputs, **results, block_mask=mask)
+    names = ["partial_counts", "partial_blocks", "full_counts",
+             "full_blocks"][:2 * pairs]
+    assert bound == [("backward", [
+        "do", "q", "k", "v", "o", "lse", "dq", "dk", "dv", *names,
+        *(f"transposed_{name}" for name in names)], (128, 128))]
+    addresses = [array.address for array in (
+        *inputs, *results.values(), *given, *others[:2 * pairs])]
+    assert launched == [addresses, addresses]
+
+
+def test_transposed_lists_get_to_the_library(gpu):
+    inputs, results = gradient_call()
+    others = lists_on_gpu(rows=9, columns=11)
+    others[2] = Interface(1, 1, 9, typestr="<i4",
+                          address=others[2].address + 2)
+    mask = with_transposed(attn.BlockMask(*lists_on_gpu()), *others)
+    with pytest.raises(ValueError, match="expects transposed_full_counts at an "
+                       "address that is a multiple of its elements' 4 bytes"):
+        attn.backward(*inputs, **results, block_mask=mask)
+
+
+def test_wrong_gradients_with_lists(gpu):
+    inputs, results = gradient_call()
+    with pytest.raises(TypeError, match="block_mask: expects an "
+                       "attn.BlockMask, but got list"):
+        attn.backward(*inputs, **results, block_mask=[])
+    with pytest.raises(ValueError, match="block_mask: expects shape"):
+        attn.backward(*inputs, **results,
+                      block_mask=attn.BlockMask(*lists_on_gpu(columns=8)))
+
+
+def test_transposed_lists_are_made_once():
+    mask = mask_of(random_states(1, 2, 3, 5))
+    assert mask.transpose() is mask.transpose()
+    mask.mask_mod = MASKS["causal"]
+    assert mask.transpose().mask_mod is not None
+    mask.mask_mod = None
+    assert mask.transpose().mask_mod is None

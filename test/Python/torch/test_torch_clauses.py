@@ -241,32 +241,74 @@ def test_gradients_of_captures_are_refused_by_name(calls, name):
         attn.torch.attention(q, k, v, **options)
 
 
-def test_gradients_pass_through_clauses(calls, monkeypatch):
-    """What reaches the launch of gradients is what forward said."""
+@pytest.fixture
+def gradients(calls, monkeypatch):
+    """What reaches launches of gradients, which give 1, 2 and 3."""
     seen = []
 
-    def launch(do, q, k, v, o, lse, *, lse_low, dlse, mask, scale, clauses,
-               deterministic):
-        seen.append((do, o, lse, lse_low, dlse, mask, scale, clauses))
+    def backward(do, q, k, v, o, lse, **more):
+        seen.append(dict(more, do=do))
         return (torch.ones_like(q), torch.ones_like(k) * 2, v * 0 + 3), None
 
-    monkeypatch.setattr(_backward, "launch", launch)
-    monkeypatch.setattr(_launch, "launch", lambda *arrays, lse_words, **more:
-                        ((*_forward.launch(*arrays, lse_words=1, block_mask=None,
-                                           **more)[0], torch.zeros(0)), None))
+    one_word = _forward.launch
+
+    def forward(*arrays, lse_words, **more):
+        results, call = one_word(*arrays, lse_words=min(lse_words, 1), **more)
+        return (*results, *(torch.zeros(0),) * (lse_words - 1)), call
+
+    monkeypatch.setattr(_backward, "launch", backward)
+    for module in (_launch, _forward):
+        monkeypatch.setattr(module, "launch", forward)
+    return seen
+
+
+def test_gradients_pass_through_clauses(gradients):
+    """What reaches the launch of gradients is what forward said."""
     q, k, v = (t.requires_grad_() for t in make())
     o, lse = attn.torch.attention(q, k, v, causal=True, scale=0.5,
                                   softcap=2.0, return_lse=True)
     (o.sum() + 2 * lse.sum()).backward()
-    [(do, _, _, _, dlse, mask, scale, clauses)] = seen
-    assert (do == 1).all() and (dlse == 2).all()
-    assert (mask, scale, clauses.text) == ("causal", 0.5,
-                                           "softcap(2.000000000e+00)")
+    [seen] = gradients
+    assert (seen["do"] == 1).all() and (seen["dlse"] == 2).all()
+    # o.sum() expands a number; kernels want rows.
+    assert seen["do"].stride(-1) == 1
+    assert seen["block_mask"] is None
+    assert (seen["mask"], seen["scale"], seen["clauses"].text) == (
+        "causal", 0.5, "softcap(2.000000000e+00)")
     assert [float(t.grad.mean()) for t in (q, k, v)] == [1, 2, 3]
-    with pytest.raises(attn.UnsupportedError, match="with block_mask"):
-        attn.torch.attention(q, k, v, softcap=2.0, block_mask=attn.BlockMask(
-            torch.zeros(1, 1, 1, dtype=torch.int32),
-            torch.zeros(1, 1, 1, 2, dtype=torch.int32)))
+
+
+@pytest.mark.parametrize("mask_mod", (None, FLEX_MASKS["causal"]))
+@pytest.mark.parametrize("options", ({}, dict(softcap=2.0)))
+def test_gradients_of_lists(gradients, mask_mod, options):
+    """Lists and what is beside them reach both launches."""
+    q, k, v = (t.requires_grad_() for t in make())
+    lists = attn.BlockMask.from_mask(torch.randint(3, (2, 3)), block_size=64)
+    lists.mask_mod = mask_mod
+    expected = attn.torch.attention(*(t.detach() for t in (q, k, v)),
+                                    block_mask=lists, **options)
+    o = attn.torch.attention(q, k, v, block_mask=lists, **options)
+    torch.testing.assert_close(o, expected)
+    o.sum().backward()
+    [seen] = gradients
+    assert seen["block_mask"] is lists
+    text = seen["clauses"].text if seen["clauses"] else ""
+    assert ("sees" in text, "softcap" in text) == (
+        mask_mod is not None, "softcap" in options)
+    assert [float(t.grad.mean()) for t in (q, k, v)] == [1, 2, 3]
+    with pytest.raises(attn.UnsupportedError, match="of all blocks only"):
+        attn.torch.attention(q, k, v, block_mask=lists, keep_weights=True,
+                             **options)
+
+
+def test_flex_gradients_take_transposed_lists(gradients):
+    q, k, v = (t.requires_grad_() for t in make())
+    mask = flex.create_block_mask(FLEX_MASKS["causal"], None, None, 128, 192,
+                                  device="cpu", BLOCK_SIZE=64)
+    attn.torch.flex_attention(q, k, v, block_mask=mask).sum().backward()
+    lists = gradients[0]["block_mask"]
+    assert lists.transpose().kv_indices is mask.q_indices
+    assert "sees" in gradients[0]["clauses"].text
 
 
 def test_torch_compile_breaks_the_graph(calls):

@@ -245,3 +245,45 @@ def test_weights_that_are_kept(mask, queries, keys, dtype, d):
           with_lse=True, keep=True)
     check(*cuda(queries, keys, kv_heads=2, d=d, dtype=dtype), mask,
           scale=-0.3 if d == 64 else None, keep=True)
+
+
+@pytest.mark.parametrize("heads, kv_heads, d", [(4, 4, 64), (4, 2, 128)])
+@pytest.mark.parametrize("mask", ["none", "causal"])
+def test_gradients_of_listed_blocks(heads, kv_heads, d, mask):
+    """Of random blocks, of which the mask cuts the partial ones."""
+    queries, keys, block = 500, 700, 128
+    q, k, v = (cuda(2, h, rows, d).detach().requires_grad_()
+               for h, rows in ((heads, queries), (kv_heads, keys),
+                               (kv_heads, keys)))
+    states = torch.randint(3, (1, heads, 4, 6), device="cuda")
+    lists = attn.BlockMask.from_mask(states, block_size=block)
+    cells = states.repeat_interleave(block, 2)[..., :queries, :]
+    cells = cells.repeat_interleave(block, 3)[..., :keys]
+    seen = (cells == 2) | (cells == 1) & reference.visible(
+        mask, queries, keys, "cuda")
+    do = torch.randn_like(q)
+    got = torch.autograd.grad(
+        attention(q, k, v, mask=mask, enable_gqa=True, block_mask=lists),
+        (q, k, v), do)
+    exact = [t.detach().double().requires_grad_() for t in (q, k, v)]
+    wide = [exact[0], *(t.repeat_interleave(heads // kv_heads, 1)
+                        for t in exact[1:])]
+    scores = (wide[0] @ wide[1].mT / math.sqrt(d)).masked_fill(
+        ~seen, -torch.inf)
+    rows = seen.any(-1, keepdim=True)
+    weights = torch.where(rows, scores.masked_fill(~rows, 0).softmax(-1), 0)
+    expected = torch.autograd.grad(weights @ wide[2], exact, do.double())
+    for one, other in zip(got, expected):
+        assert reference.relative_error(one, other, 0) <= (
+            2 * reference.GRADIENT_TOLERANCE[q.dtype])
+    assert lists.transpose() is lists.transpose()
+
+
+def test_listed_blocks_under_autocast():
+    q = cuda(1, 1, 128, 64)
+    lists = attn.BlockMask.from_mask(torch.ones(1, 1, 1, 1, dtype=torch.bool,
+                                                device="cuda"))
+    with torch.autocast("cuda", torch.float16):
+        assert attention(q, q, q, block_mask=lists).dtype == torch.float16
+    with pytest.raises(attn.UnsupportedError, match="of all blocks only"):
+        attention(q, q, q, block_mask=lists, keep_weights=True)

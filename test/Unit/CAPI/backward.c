@@ -143,6 +143,56 @@ static void lowWord(void) {
   show("forward of old", &status);
 }
 
+/* Lists of blocks, of 2 of queries and 3 of keys, and the same transposed. */
+static void lists(void) {
+  attn_status status = {0, NULL};
+  attn_backward_request sparse = inOrder();
+  arrays all = arraysOf(100, 130);
+  const attn_buffer *at = all.at;
+  attn_buffer counts = statistic(0xb10000, 1, 8, 2),
+              blocks = array(0xb20000, 1, 8, 2, 3);
+  attn_buffer others = statistic(0xb30000, 1, 1, 3),
+              transposed = array(0xb40000, 1, 1, 3, 2);
+  attn_binding *binding = NULL;
+  void *data[COUNT + 3];
+  int i, next = 0;
+  sparse.block_queries = sparse.block_keys = 64;
+  sparse.partial_counts = &counts;
+  sparse.partial_blocks = &blocks;
+  call("not transposed", &sparse, &all, 0);
+  sparse.transposed_full_counts = &others;
+  sparse.transposed_full_blocks = &transposed;
+  call("others transposed", &sparse, &all, 0);
+  sparse.transposed_full_counts = sparse.transposed_full_blocks = NULL;
+  sparse.transposed_partial_counts = &others;
+  call("counts alone", &sparse, &all, 0);
+  sparse.transposed_partial_blocks = &blocks;
+  call("as it was", &sparse, &all, 0);
+  sparse.transposed_partial_blocks = &transposed;
+  sparse.block_keys = 100;
+  call("odd blocks", &sparse, &all, 0);
+  sparse.block_keys = 64;
+  call("lists", &sparse, &all, 0);
+  showCache("lists");
+  attn_backward_bind(&sparse, 0, &at[DO], &at[Q], &at[K], &at[V], &at[O],
+                     &at[LSE], NULL, &at[DQ], &at[DK], &at[DV], &binding,
+                     &status);
+  show("bind lists", &status);
+  for (i = 0; i < COUNT; ++i)
+    if (i != DLSE)
+      data[next++] = at[i].data;
+  attn_launch(binding, data, COUNT - 1, NULL, &status);
+  show("launch without lists", &status);
+  data[next++] = counts.data, data[next++] = blocks.data;
+  data[next++] = others.data, data[next++] = transposed.data;
+  attn_launch(binding, data, COUNT + 3, NULL, &status);
+  show("launch lists", &status);
+  attn_binding_destroy(binding);
+  sparse.struct_size = offsetof(attn_backward_request, partial_counts);
+  counts.sizes[1] = 5;
+  call("lists of nobody", &sparse, &all, 0);
+}
+
 static void wrong(void) {
   attn_status status = {0, NULL};
   attn_backward_request plain = request(NULL);
@@ -193,6 +243,7 @@ int main(void) {
   bound();
   classes();
   lowWord();
+  lists();
   wrong();
   return 0;
 }
