@@ -18,6 +18,7 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence
 from . import _native
 from ._arrays import Array, type_name
 from ._block_lists import describe_elements, is_torch
+from ._libraries import library_of
 from ._problem import scale_number
 from ._trace import (Capture, Captures, Region, dtype_of, is_array,
                      shape_of, trace)
@@ -46,6 +47,9 @@ def _shape_of(array: Any, name: str) -> tuple[int, ...]:
     if not is_array(array):
         raise TypeError(f"{name}: expects an array on a GPU, but got "
                         f"{type_name(array)}")
+    if not any(hasattr(array, each)
+               for each in ("shape", "__cuda_array_interface__")):
+        return tuple(library_of(array).describe(array, name, 0).sizes)
     return shape_of(array)
 
 
@@ -218,8 +222,10 @@ def of_call(q: Any, k: Any, block_mask: Any, asked: dict[str, Any]
                          "and one beside it")
     if beside is not None:
         asked = {**asked, "mask_mod": beside}
+    if not asked:
+        return None
     sizes = _shape_of(q, "q"), _shape_of(k, "k")
-    if not asked or any(len(each) != 4 for each in sizes):
+    if any(len(each) != 4 for each in sizes):
         return None  # what is wrong with a rank is told by the launch
     if "mask_mod" in asked and block_mask is None:
         _warn_of_tiles()

@@ -187,7 +187,8 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     if keep_weights and clauses is not None:
         raise UnsupportedError(
             f"weights are kept of attention without mask and score functions: "
-            f"expects keep_weights or {', '.join(asked)}, but got both")
+            f"expects keep_weights or {', '.join(asked) or 'a mask_mod'}, but "
+            "got both")
     if keep_weights and block_mask is not None:
         raise UnsupportedError(
             "weights are kept of all blocks only: expects keep_weights or "

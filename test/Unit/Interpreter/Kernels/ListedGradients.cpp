@@ -149,7 +149,7 @@ protected:
       if (!tells(push))
         return;
       for (OpOperand &value : push.getValuesMutable())
-        all.push_back([push, &value] {
+        all.push_back([push, &value]() mutable {
           OpBuilder b(push);
           value.set(arith::ConstantIntOp::create(b, push.getLoc(),
                                                  b.getI32Type(), 0));
@@ -159,7 +159,7 @@ protected:
       auto loop = load->getParentOfType<scf::ForOp>();
       if (!loop || !tells(loop))
         return;
-      all.push_back([load] {
+      all.push_back([load]() mutable {
         OpBuilder b(load->getContext());
         b.setInsertionPointAfter(load);
         Value one =
