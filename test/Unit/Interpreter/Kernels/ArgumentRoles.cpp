@@ -17,6 +17,7 @@
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/TypeSwitch.h"
 
+#include <algorithm>
 #include <set>
 
 using namespace mlir;
@@ -114,14 +115,20 @@ protected:
     }
   }
 
-  /// A kernel that walks lists of blocks.
+  /// Kernels that walk lists of blocks.
   void buildListed(const Machine &machine) {
     Problem p = oneHead(1024, 1024, 64, 64, {MaskKind::causal});
     p.pattern.emplace(BlockSize{128, 128}, /*density=*/0.5);
-    for (const Plan &plan : plans(p, machine).plans)
-      if (plan.schedule == "flash" && !plan.kernel.empty())
-        return build(p, machine, plan);
-    ADD_FAILURE() << "expects a plan of flash for lists on " << machine.name;
+    for (Direction direction : {Direction::forward, Direction::backward}) {
+      p.direction = direction;
+      std::vector<Plan> all = plans(p, machine).plans;
+      auto isBuilt = [](const Plan &plan) { return !plan.kernel.empty(); };
+      auto first = std::find_if(all.begin(), all.end(), isBuilt);
+      if (first == all.end())
+        ADD_FAILURE() << "expects a plan for lists on " << machine.name;
+      else
+        build(p, machine, *first);
+    }
   }
 
   /// One that reads captures, and has sinks.

@@ -67,19 +67,11 @@ protected:
     check(truth, tiles);
   }
 
-  void checkLists(int count, int64_t size, const Tiles &tiles) {
-    std::string ids = "tensor<2x170xi32>", slopes = "tensor<4xf32>";
-    std::string text =
-        "document(%x0 : " + ids + ") softcap(3.0) alibi(%x1 : " + slopes + ")";
-    for (const Mask &mask : {Mask{}, Mask{MaskKind::causal}}) {
-      checkListed(problemOf(150, 170, mask, DataType::bf16), size, tiles, text,
-                  {ids, slopes});
-      checkListed(problemOf(150, 170, mask, DataType::bf16), size, tiles,
-                  kSingularBehindTheEnd);
-    }
+  void checkListedRandom(int count, int64_t most, int64_t size,
+                         const Tiles &tiles) {
     for (int i = 0; i < count; ++i) {
       Draws draw(seed);
-      Problem p = problemOf(draw(1, 300), draw(1, 300), kMasks[draw(0, 5)],
+      Problem p = problemOf(draw(1, most), draw(1, most), kMasks[draw(0, 5)],
                             draw(0, 1) ? DataType::bf16 : DataType::f16);
       RandomRegion region(p, seed * 17 + 3);
       int64_t which = draw(1, 5);
@@ -87,6 +79,32 @@ protected:
                          (which != 2 ? region.score() : "");
       checkListed(p, size, tiles, text, region.types());
     }
+  }
+
+  /// Where scores are turned, what a region hides stays hidden.
+  void checkNegativeScale(const Tiles &tiles) {
+    Problem p = problemOf(70, 90, {}, DataType::bf16);
+    std::string ids = "tensor<2x90xi32>";
+    ClauseCase clauses(context, p, "document(%x0 : " + ids + ")", {ids},
+                       ++seed);
+    p.clauses = clauses.flags();
+    GradientCase truth(p, seed, &clauses);
+    truth.scale = -truth.scale;
+    truth.consultOracle();
+    check(truth, tiles);
+  }
+
+  /// Quick ones: regions that read heads and batch entries, and random ones.
+  void checkLists(int64_t size, const Tiles &tiles) {
+    std::string ids = "tensor<2x110xi32>", slopes = "tensor<4xf32>";
+    Problem p = problemOf(90, 110, {}, DataType::bf16);
+    checkListed(p, size, tiles,
+                "document(%x0 : " + ids +
+                    ") softcap(3.0) alibi(%x1 : " + slopes + ")",
+                {ids, slopes});
+    p.mask = {MaskKind::causal};
+    checkListed(p, size, tiles, kSingularBehindTheEnd);
+    checkListedRandom(/*count=*/1, /*most=*/110, size, tiles);
   }
 
   /// Scores and slopes of pairs that do not exist are no numbers.
@@ -175,18 +193,43 @@ TEST_F(ClausesFlashBackward, RandomRegions) {
   checkRandom(8, tiles(/*key=*/64, /*beside=*/2, /*overlap=*/1));
 }
 
-TEST_F(ClausesSplitBackward, Lists) {
-  checkLists(3, /*size=*/64, tiles());
-  checkLists(1, /*size=*/32, tiles(/*stages=*/1, /*separate=*/1));
+TEST_F(ClausesSplitBackward, Lists) { checkLists(/*size=*/32, tiles()); }
+
+TEST_F(ClausesSplitBackward, RandomLists) {
+  ATTN_LONG_TEST();
+  checkListedRandom(/*count=*/4, /*most=*/300, /*size=*/64, tiles());
+  checkListedRandom(/*count=*/2, /*most=*/200, /*size=*/32,
+                    tiles(/*stages=*/1, /*separate=*/1));
 }
 
-TEST_F(ClausesSplitBackwardWgmma, Lists) {
-  checkLists(3, /*size=*/64, tiles());
-  checkLists(1, /*size=*/128, tiles(/*separate=*/1));
+TEST_F(ClausesSplitBackwardWgmma, Lists) { checkLists(/*size=*/64, tiles()); }
+
+TEST_F(ClausesSplitBackwardWgmma, RandomLists) {
+  ATTN_LONG_TEST();
+  checkListedRandom(/*count=*/4, /*most=*/300, /*size=*/64, tiles());
+  checkListedRandom(/*count=*/2, /*most=*/300, /*size=*/128,
+                    tiles(/*separate=*/1));
 }
 
 TEST_F(ClausesFlashBackward, Lists) {
-  checkLists(3, /*size=*/64, tiles(/*key=*/64, /*beside=*/2, /*overlap=*/1));
+  checkLists(/*size=*/64, tiles(/*key=*/64, /*beside=*/2, /*overlap=*/1));
+}
+
+TEST_F(ClausesFlashBackward, RandomLists) {
+  ATTN_LONG_TEST();
+  checkListedRandom(/*count=*/4, /*most=*/300, /*size=*/64,
+                    tiles(/*key=*/64, /*beside=*/2, /*overlap=*/1));
   headDim = 80; // parts of dQ are columns
-  checkLists(1, /*size=*/128, tiles(/*key=*/128, /*beside=*/0, /*overlap=*/0));
+  checkListedRandom(/*count=*/2, /*most=*/300, /*size=*/128,
+                    tiles(/*key=*/128, /*beside=*/0, /*overlap=*/0));
+}
+
+TEST_F(ClausesSplitBackward, NegativeScale) { checkNegativeScale(tiles()); }
+
+TEST_F(ClausesSplitBackwardWgmma, NegativeScale) {
+  checkNegativeScale(tiles());
+}
+
+TEST_F(ClausesFlashBackward, NegativeScale) {
+  checkNegativeScale(tiles(/*key=*/64, /*beside=*/2, /*overlap=*/1));
 }
