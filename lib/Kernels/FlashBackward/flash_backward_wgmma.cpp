@@ -30,6 +30,19 @@
 // Without `overlap` dV is started behind dS, which saves the registers of P in
 // 16 bits beside P and dP.
 //
+// Halves.  All warpgroups meet in every step, so they come to their
+// exponentials at the same time, and the tensor cores have nothing to do
+// meanwhile but dP. Where heads are narrow that is a quarter of a step:
+// exponentials of 128 x 128 scores take 1024 clocks, and one product of d = 64
+// takes 512.  With `overlap = 2` a block of 128 queries is weighed in two
+// halves.  Beside the exponentials of the first one dP and S of the second are
+// in flight, beside those of the second dV, dP and dK:
+//
+//   S0 dP0 S1 | 2^S0 | dV0 | dS0 | dP1 dK0 | 2^S1 | dV1 | dS1 | dQ dK1
+//
+// The left factors of S and dP are read twice for that, once for each half.
+// With `overlap = 3` V is read once for a tile, and stays in registers.
+//
 // Roles.  Producer and writer, one lane each, share the first warpgroup.
 //
 //===----------------------------------------------------------------------===//
@@ -160,6 +173,7 @@ private:
       ringK.awaitFull(b, once);
       ringV.awaitFull(b, once);
     });
+    factorV = keepsV ? valuesOf(walk) : bufferV;
     State state{{at(4), at(5)},
                 at(6),
                 groupRow,
@@ -173,8 +187,11 @@ private:
           Scalar number = b.wrap(p[6]);
           Scalar row = number * block;
           Scalar isOpen = band->isOpen(seen, row, block, isWhole);
-          State next = multiply(unpack(p.take_front(6)), once, tile, row,
-                                isOpen, step == walk.steps - 1);
+          Scalar isLast = step == walk.steps - 1;
+          State state = unpack(p.take_front(6));
+          State next =
+              inHalves ? multiplyHalves(state, once, tile, row, isOpen, isLast)
+                       : multiply(state, once, tile, row, isOpen, isLast);
           SmallVector<Value> results = pack(next);
           results.push_back(nextStep(walk, {walk.firstHead, number}).block);
           return results;
@@ -220,13 +237,24 @@ private:
     StoreTransposedOp::create(b, factor, bufferScores, state.turn, b.i32(0),
                               warpRow);
     ringV.release(b, once, isLast);
-    FenceAsyncOp::create(b);
-    BarSyncOp::create(b, b.i32(kScoresBarrier),
-                      uint32_t(kWarpsPerGroup * groups));
+    meetBehindScores();
     Value queryGradient = startGradient(state.turn, ownRow);
     sumV = b.await(sumV, 1);
     ringGradient.release(b, state.place);
     Value sumK = startSum(state.sumK, factor, bufferQ, slot);
+    return endStep(state, once, isLast, queryGradient, sumK, sumV);
+  }
+
+  /// Waits until all warpgroups have left their dS.
+  void meetBehindScores() {
+    FenceAsyncOp::create(b);
+    BarSyncOp::create(b, b.i32(kScoresBarrier),
+                      uint32_t(kWarpsPerGroup * groups));
+  }
+
+  /// dQ leaves while dK is in flight behind it.
+  State endStep(const State &state, Place once, Scalar isLast,
+                Value queryGradient, Value sumK, Value sumV) {
     queryGradient = b.await(queryGradient, 1);
     ringK.release(b, once, isLast);
     leave(state.turn, [&] {
@@ -235,8 +263,79 @@ private:
     });
     sumK = b.await(sumK);
     ringQ.release(b, state.place);
-    return {ringQ.next(b, state.place), state.turn ^ 1, ownRow + zero, sumK,
-            sumV};
+    return {ringQ.next(b, state.place), state.turn ^ 1, state.groupRow + zero,
+            sumK, sumV};
+  }
+
+  /// The warp's rows of V, or zeros if nothing has come.
+  Value valuesOf(const Walk &walk) {
+    return b.choose(
+        b.i32(0) < walk.steps,
+        [&]() -> SmallVector<Value> {
+          return {LoadMatrixOp::create(b, b.lhsType(kWarpRows, dimV, element),
+                                       bufferV, b.i32(0), warpRow, b.i32(0))};
+        },
+        [&]() -> SmallVector<Value> {
+          return {factorOf(b.fill(b.f32(0), b.accType(kWarpRows, dimV)))};
+        })[0];
+  }
+
+  /// One block of queries, from `row` on, of which one half is weighed while
+  /// products of the other are in flight.
+  State multiplyHalves(const State &state, Place once, const Tile &tile,
+                       Scalar row, Scalar isOpen, Scalar isLast) {
+    Scalar slot = state.place.slot, ownRow = state.groupRow;
+    auto placeOf = [&](int64_t half) { return slot * 2 + half; };
+    auto queriesOf = [](int64_t half) -> QueriesOfSlot {
+      return {half * kHalf, kHalf};
+    };
+    auto startS = [&](int64_t half) {
+      return startScores(bufferK, ownRow, halvesOfQ, placeOf(half));
+    };
+    auto startP = [&](int64_t half) {
+      return startScores(factorV, ownRow, halvesOfGradient, placeOf(half));
+    };
+    auto startV = [&](int64_t half, Value weights, Value sum) {
+      return startSum(sum, factorOf(weights), halvesOfGradient, placeOf(half));
+    };
+    auto startK = [&](int64_t half, Value factor, Value sum) {
+      return startSum(sum, factor, halvesOfQ, placeOf(half));
+    };
+    auto weigh = [&](int64_t half, Value scores, const Shift &shift) {
+      return weightsOf(b, *scale, scores, shift, isOpen, [&](Value scores) {
+        return band->hide(b, scores, tile.row + warpRow, row + half * kHalf,
+                          /*endOfRows=*/ownRows);
+      });
+    };
+    auto differentiate = [&](int64_t half, Value weights, Value gradient) {
+      Value delta = columnsOf(slot, Statistic::delta, queriesOf(half));
+      Value factor = factorOf(gradientOf(b, weights, gradient, delta, isOpen));
+      StoreTransposedOp::create(b, factor, bufferScores, state.turn,
+                                b.i32(half * kHalf), warpRow);
+      return factor;
+    };
+
+    ringGradient.awaitFull(b, state.place);
+    Shift shift = shiftColumns(slot, queriesOf(0));
+    ringQ.awaitFull(b, state.place);
+    Value scores = startS(0), gradient = startP(0), scoresBehind = startS(1);
+    Value weights = weigh(0, b.await(scores, 2), shift);
+    Value sumV = startV(0, weights, state.sumV);
+    Value factor = differentiate(0, weights, b.await(gradient, 2));
+    gradient = startP(1);
+    Value sumK = startK(0, factor, state.sumK);
+
+    shift = shiftColumns(slot, queriesOf(1));
+    weights = weigh(1, b.await(scoresBehind, 3), shift);
+    sumV = startV(1, weights, sumV);
+    factor = differentiate(1, weights, b.await(gradient, 2));
+    ringV.release(b, once, isLast);
+    meetBehindScores();
+    Value queryGradient = startGradient(state.turn, ownRow);
+    sumK = startK(1, factor, sumK);
+    sumV = b.await(sumV, 2);
+    ringGradient.release(b, state.place);
+    return endStep(state, once, isLast, queryGradient, sumK, sumV);
   }
 
   /// Leaves something in the warpgroup's stage for the writer.
@@ -256,6 +355,7 @@ private:
     return turn ^ 1;
   }
 
+  Value factorV; ///< of dP: the buffer, or the warp's rows
   std::optional<ScoreScale> scale;
   Scalar group, groupRow, warpInGroup, warpRow; // of consumers
   Scalar zero;                                  // as no compiler knows

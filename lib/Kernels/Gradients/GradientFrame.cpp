@@ -107,9 +107,13 @@ TileOrder GradientFrame::order() const {
 
 Value GradientFrame::startScores(Value own, Scalar row, Value streamed,
                                  Scalar slot) const {
-  return WgmmaOp::create(b, b.pendingType(this->streamed), own, b.i32(0), row,
-                         streamed, slot, /*rhsColumn=*/Value(),
-                         /*transpose=*/true, /*acc=*/Value());
+  bool isInRegisters = isa<FragType>(own.getType());
+  Value stage = isInRegisters ? Value() : Value(b.i32(0));
+  int64_t columns = cast<SmemType>(streamed.getType()).getRows();
+  return WgmmaOp::create(b, b.pendingType(columns), own, stage,
+                         isInRegisters ? Value() : Value(row), streamed, slot,
+                         /*rhsColumn=*/Value(), /*transpose=*/true,
+                         /*acc=*/Value());
 }
 
 Value GradientFrame::startSum(Value sum, Value factor, Value streamed,
@@ -123,8 +127,8 @@ Value GradientFrame::startSum(Value sum, Value factor, Value streamed,
 }
 
 Value GradientFrame::factorOf(Value accumulator) const {
-  return CastOp::create(b, b.lhsType(kWarpRows, streamed, element),
-                        accumulator);
+  int64_t columns = cast<FragType>(accumulator.getType()).getColumns();
+  return CastOp::create(b, b.lhsType(kWarpRows, columns, element), accumulator);
 }
 
 //===----------------------------------------------------------------------===//
@@ -203,16 +207,20 @@ void GradientFrame::reserveStatistics(int64_t slots) {
   bufferStatistics = AllocOp::create(b, type, "statistics");
 }
 
-Value GradientFrame::columnsOf(Scalar slot, Statistic which) const {
-  return GetColumnsOp::create(b, b.accType(kWarpRows, streamed),
-                              bufferStatistics, slot, b.i32(0),
-                              b.i32(firstOf(which)));
+Value GradientFrame::columnsOf(Scalar slot, Statistic which,
+                               QueriesOfSlot some) const {
+  return GetColumnsOp::create(
+      b, b.accType(kWarpRows, some.count ? some.count : streamed),
+      bufferStatistics, slot, b.i32(0), b.i32(firstOf(which) + some.first));
 }
 
-Shift GradientFrame::shiftColumns(Scalar slot) const {
-  Shift shift{columnsOf(slot, Statistic::shift), nullptr, shiftIsEnough()};
+Shift GradientFrame::shiftColumns(Scalar slot, QueriesOfSlot some) const {
+  Shift shift{columnsOf(slot, Statistic::shift, some), nullptr,
+              shiftIsEnough()};
   if (problem.lseLow)
-    shift.low = [this, slot] { return columnsOf(slot, Statistic::low); };
+    shift.low = [this, slot, some] {
+      return columnsOf(slot, Statistic::low, some);
+    };
   return shift;
 }
 

@@ -43,6 +43,11 @@ struct GradientStep {
   Scalar head, block;
 };
 
+/// Queries of a slot: all, or so many from `first` on.
+struct QueriesOfSlot {
+  int64_t first = 0, count = 0;
+};
+
 /// What a launch's tiles are made of.
 struct GradientRows {
   bool ownsKeys;         ///< or queries
@@ -148,8 +153,9 @@ struct GradientFrame {
   /// A buffer of them for so many blocks.
   void reserveStatistics(int64_t slots);
   /// One of a slot as a fragment of equal rows.
-  mlir::Value columnsOf(Scalar slot, Statistic which) const;
-  Shift shiftColumns(Scalar slot) const;
+  mlir::Value columnsOf(Scalar slot, Statistic which,
+                        QueriesOfSlot some = {}) const;
+  Shift shiftColumns(Scalar slot, QueriesOfSlot some = {}) const;
 
   //===--------------------------------------------------------------------===//
   // Walks
