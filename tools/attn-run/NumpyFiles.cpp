@@ -121,6 +121,11 @@ std::string run::printNumpy(const NumpyArray &array) {
 static std::string dtypeOf(Type type) {
   if (type.isF16() || type.isF32() || type.isF64())
     return "<f" + std::to_string(type.getIntOrFloatBitWidth() / 8);
+  if (type.isInteger(1))
+    return "|b1";
+  if (auto integer = dyn_cast<IntegerType>(type))
+    return (integer.getWidth() == 8 ? "|i" : "<i") +
+           std::to_string(integer.getWidth() / 8);
   return "|V" + std::to_string(type.getIntOrFloatBitWidth() / 8);
 }
 
@@ -129,7 +134,8 @@ static bool fits(StringRef dtype, Type type) {
   std::string own = dtypeOf(type);
   if (dtype == own)
     return true;
-  return own[1] == 'V' && elementBytesOf(dtype) == elementBytesOf(own) &&
+  bool isOfBits = own[1] == 'V' || own[1] == 'i';
+  return isOfBits && elementBytesOf(dtype) == elementBytesOf(own) &&
          (dtype[1] == 'V' || dtype[1] == 'u') && dtype[0] != '>';
 }
 

@@ -56,7 +56,7 @@ struct HostArray {
   mlir::Type elementType;
 
   int64_t elementBytes() const {
-    return elementType.getIntOrFloatBitWidth() / 8;
+    return (elementType.getIntOrFloatBitWidth() + 7) / 8; // i1 has one
   }
   /// Address of the element with index zero.
   uint64_t address() const { return base + offset * elementBytes(); }

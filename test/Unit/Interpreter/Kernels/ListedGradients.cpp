@@ -290,7 +290,3 @@ TEST_F(FlashBackwardOfLists, MistakesAreFound) {
   ATTN_LONG_TEST();
   checkMistakes(choices[0].first, choices[0].second);
 }
-TEST_F(SplitBackwardOfLists, MistakesAreFound) {
-  ATTN_LONG_TEST();
-  checkMistakes(choices[0]);
-}
