@@ -231,13 +231,15 @@ class BlockMask:
 
     def _take_transposed(self, block_mask: Any) -> None:
         """FlexAttention keeps transposed lists, unless it was told not to."""
-        lists = [getattr(block_mask, name, None)
-                 for name in ("q_num_blocks", "q_indices",
-                              "full_q_num_blocks", "full_q_indices")]
-        is_whole = lists[0] is not None and lists[1] is not None and (
-            lists[3] is None) == (self.full_kv_indices is None)
+        counts, indices, full, full_indices = (
+            getattr(block_mask, name, None)
+            for name in ("q_num_blocks", "q_indices",
+                         "full_q_num_blocks", "full_q_indices"))
+        is_whole = counts is not None and indices is not None and (
+            full_indices is None) == (self.full_kv_indices is None)
         if is_whole:
-            self._transposed = BlockMask(*lists, self.block_size[::-1])
+            self._transposed = BlockMask(counts, indices, full, full_indices,
+                                         self.block_size[::-1])
 
     # What is made from it.
 
