@@ -24,8 +24,8 @@ TABLE = """captures(%x0 : {0}) score(%z : f32, %b, %h, %i, %j, %nq, %nk, %t) {{
 #: Schedules to check beside that of the plan.
 OTHERS = {
     False: ["flash, query = 64, key = 64, stages = 2, warps = 4"],
-    True: ["split_backward, query = 64, key_block = 64, query_warps = 4, "
-           "key = 64, query_block = 64, key_warps = 4, stages = 2, "
+    True: ["split_backward, query = 64, key_block = 32, query_warps = 4, "
+           "key = 64, query_block = 32, key_warps = 4, stages = 2, "
            "separate = 0",
            "split_backward, query = 128, key_block = 64, key = 128, "
            "query_block = 64, separate = 1, stages = 2, value_stages = 1, "

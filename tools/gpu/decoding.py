@@ -87,8 +87,10 @@ def schedule_of(draw: random.Random, dtype: torch.dtype) -> str:
     """A schedule with parts, on either family of tensor cores."""
     parts = draw.choice((2, 3, 5, 8, 16, 40))
     if draw.random() < 0.35:
-        return (f"flash, query = {draw.choice((16, 32))}, key = 64, "
-                f"stages = {draw.choice((1, 2, 3))}, warps = 1, parts = {parts}")
+        query = draw.choice((16, 32))
+        return (f"flash, query = {query}, key = 64, "
+                f"stages = {draw.choice((1, 2, 3))}, warps = {query // 16}, "
+                f"parts = {parts}")
     query = draw.choice((64, 64, 128))
     return (f"flash, query = {query}, key = {draw.choice((64, 128))}, stages = 2, "
             f"parts = {parts}, overlap = {draw.choice((0, 1))}, "
