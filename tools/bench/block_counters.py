@@ -61,7 +61,9 @@ def predicted(cell: Cell, machine: str) -> dict[str, Any]:
             capture_output=True, text=True, check=False)
     if done.returncode:
         raise OSError(done.stderr.strip())
-    best = json.loads(done.stdout)["plans"][0]
+    # Schedules that have no kernel for lists are priced too.
+    best = next(plan for plan in json.loads(done.stdout)["plans"]
+                if plan["kernel"])
     tiles = [f"{name} = {value}" for name, value in best["tiles"].items()]
     return {"schedule": ", ".join([best["schedule"], *tiles]),
             "bytes": best["bytes"]}
