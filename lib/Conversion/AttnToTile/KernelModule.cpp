@@ -92,6 +92,18 @@ LogicalResult attn::launch(ImplicitLocOpBuilder &b, SymbolRefAttr symbol,
   return success();
 }
 
+LogicalResult attn::launch(ImplicitLocOpBuilder &b, SymbolRefAttr symbol,
+                           tile::KernelOp kernel, std::array<Value, 3> grid,
+                           const ArgumentValues &values) {
+  FailureOr<SmallVector<ArgumentRole>> roles = rolesOf(kernel);
+  if (failed(roles))
+    return failure();
+  SmallVector<Value> operands;
+  for (const ArgumentRole &role : *roles)
+    operands.push_back(values.lookup(role));
+  return launch(b, symbol, kernel, grid, operands);
+}
+
 FailureOr<ArgumentRole> attn::roleOfArray(Operation *op, StringRef name) {
   std::optional<ArgumentRole> role = parseRole(std::string_view(name));
   if (role && role->facet == Facet::itself && role->facts().isArray())

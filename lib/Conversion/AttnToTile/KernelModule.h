@@ -64,6 +64,11 @@ llvm::LogicalResult launch(mlir::ImplicitLocOpBuilder &b,
                            mlir::SymbolRefAttr symbol, tile::KernelOp kernel,
                            std::array<mlir::Value, 3> grid,
                            llvm::ArrayRef<mlir::Value> operands);
+/// The same with the value that each argument's role has.
+llvm::LogicalResult launch(mlir::ImplicitLocOpBuilder &b,
+                           mlir::SymbolRefAttr symbol, tile::KernelOp kernel,
+                           std::array<mlir::Value, 3> grid,
+                           const ArgumentValues &values);
 
 /// The role of an op's array; a located error if it is none of a kernel.
 llvm::FailureOr<ArgumentRole> roleOfArray(mlir::Operation *op,

@@ -136,12 +136,6 @@ LogicalResult ListConverter::launch(ImplicitLocOpBuilder &b,
   FailureOr<tile::KernelOp> kernel = findOrBuild(b, request);
   if (failed(kernel))
     return failure();
-  FailureOr<SmallVector<ArgumentRole>> roles = rolesOf(*kernel);
-  if (failed(roles))
-    return failure();
-  SmallVector<Value> operands;
-  for (const ArgumentRole &role : *roles)
-    operands.push_back(values.lookup(role));
   HostSizes sizes{b};
   auto count = [&](Role role) {
     return b.createOrFold<arith::IndexCastOp>(b.getIndexType(),
@@ -155,7 +149,7 @@ LogicalResult ListConverter::launch(ImplicitLocOpBuilder &b,
                     " warps make");
   Value one = sizes.index(1);
   return attn::launch(b, kernels.symbolOf(*kernel), *kernel,
-                      {sizes.ceilDiv(all, kListingWarps), one, one}, operands);
+                      {sizes.ceilDiv(all, kListingWarps), one, one}, values);
 }
 
 static bool sameRegion(Region *a, Region *b) {

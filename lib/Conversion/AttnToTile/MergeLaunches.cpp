@@ -147,19 +147,13 @@ LogicalResult MergeConverter::launch(ImplicitLocOpBuilder &b,
   FailureOr<tile::KernelOp> kernel = findOrBuild(b, request);
   if (failed(kernel))
     return failure();
-  FailureOr<SmallVector<ArgumentRole>> roles = rolesOf(*kernel);
-  if (failed(roles))
-    return failure();
-  SmallVector<Value> operands;
-  for (const ArgumentRole &role : *roles)
-    operands.push_back(values.lookup(role));
   Value blocks =
       b.createOrFold<arith::CeilDivSIOp>(queries, index(b, kMergeRows));
   blocks = b.createOrFold<arith::MulIOp>(
       blocks, b.createOrFold<arith::MulIOp>(heads, batch));
   Value one = index(b, 1);
   return attn::launch(b, kernels.symbolOf(*kernel), *kernel, {blocks, one, one},
-                      operands);
+                      values);
 }
 
 /// What tells kernels apart.
