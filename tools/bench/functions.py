@@ -158,6 +158,7 @@ def calls_of(case: Case, tensors: list[Any], peers: list[str]
         "attn": lambda: attn.torch.attention(q, k, v, **asked),
         "dense": lambda: attn.torch.attention(q, k, v, causal=case.is_causal)}
     if "flex" in peers and case.has_flex:
+        torch._dynamo.reset()  # which else stops after eight functions
         compiled = torch.compile(flex.flex_attention, dynamic=False)
         calls["flex"] = lambda: compiled(q, k, v, score_mod=case.score,
                                          block_mask=blocks)

@@ -133,13 +133,17 @@ def setting() -> dict[str, Any]:
     from attn_bench import environment
     facts = environment.describe("cuda:0")
     cudnn = torch.backends.cudnn.version()
+    versions = {"attn": attn.__version__, "PyTorch": torch.__version__,
+                "cuDNN": f"{cudnn // 10000}.{cudnn // 100 % 100}"}
+    try:  # Not all that is measured has it for a peer.
+        versions["FlashAttention-4"] = importlib.metadata.version(
+            "flash-attn-4")
+    except importlib.metadata.PackageNotFoundError:
+        pass
     return {
         "date": datetime.date.today().isoformat(),
         "device": facts["device"], "driver": facts["driver"],
-        "versions": {
-            "attn": attn.__version__, "PyTorch": torch.__version__,
-            "cuDNN": f"{cudnn // 10000}.{cudnn // 100 % 100}",
-            "FlashAttention-4": importlib.metadata.version("flash-attn-4")},
+        "versions": versions,
         "dtype": "bf16", "tokens": TOKENS, "hidden": HIDDEN,
         "memory_order": "[batch, rows, heads, head_dim]"}
 
