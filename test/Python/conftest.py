@@ -5,6 +5,8 @@ import sys
 
 import pytest
 
+# Tests run beside each other: threads that wait for work would take it away.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, os.path.join(
     os.path.dirname(__file__), "..", "..", "tools", "dev"))
 import shares  # noqa: E402  (found by the line above)

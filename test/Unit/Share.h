@@ -52,6 +52,17 @@ inline llvm::Expected<bool> isInShare() {
   return share->has(std::accumulate(name.begin(), name.end(), size_t(0)));
 }
 
+/// How many of the random cases of a test run now: a quarter where a share is
+/// asked for, since every run draws others (Seed.h).
+inline int drawsOf(int all) {
+  auto share = shareAsked();
+  if (!share) {
+    ADD_FAILURE() << llvm::toString(share.takeError());
+    return 0;
+  }
+  return share->parts == 1 ? all : (all + 3) / 4;
+}
+
 } // namespace attn
 
 /// The first line of a long test: skips it on the days of the other parts.

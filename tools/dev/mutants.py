@@ -4,12 +4,13 @@
 [--verbose]`
 
 All mutants of the variants of test/Mutants/variants.py whose names contain a
-NAME, or of all variants; of ATTN_SHARE=K/N the K-th of N parts of each.  A
-mutant that nothing is said against must be explained in
-test/Mutants/survivors.txt, and an explained one must not be killed.  How many
-were killed must be what test/Mutants/counts.json says, which has each variant
-by sevenths, so that a share of a seventh is checked too; --write writes the
-counts of whole variants anew.
+NAME, or of all variants; of ATTN_SHARE=K/N a part.  A mutant that nothing is
+said against must be explained in test/Mutants/survivors.txt, and an explained
+one must not be killed.  How many were killed must be what
+test/Mutants/counts.json says, which has each variant by sevenths.  So a part is
+a seventh of every (N / 7)-th variant, and counts are checked too; where N is
+no multiple of seven it is the K-th of N parts of each, and they are not.
+--write writes the counts of whole variants anew.
 """
 
 import argparse
@@ -232,9 +233,18 @@ def chosen(names):
             if not names or any(name in v.name for name in names)]
 
 
+def part_of(variants):
+    """The part that ATTN_SHARE names: a share of each of some variants."""
+    part, parts = shares.asked()
+    if parts % PARTS:
+        return (part, parts), variants
+    every = parts // PARTS
+    return ((part - 1) // every + 1, PARTS), variants[(part - 1) % every::every]
+
+
 def main():
     arguments = parse_arguments()
-    share, variants = shares.asked(), chosen(arguments.variant)
+    share, variants = part_of(chosen(arguments.variant))
     explanations = Explanations(os.path.join(FOLDER, "survivors.txt"))
     is_whole = share[1] == 1
     # A share runs beside other tests.

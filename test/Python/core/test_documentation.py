@@ -87,23 +87,26 @@ attn.plan(batch=1, heads="2", queries=64, head_dim=64)  # wrong
 """
 
 
-def mypy(*arguments):
+@pytest.fixture(scope="module")
+def mypy(tmp_path_factory):
+    """Runs mypy; what it has read of other packages it keeps."""
     pytest.importorskip("mypy")
-    return subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", os.devnull,
+    cache = str(tmp_path_factory.mktemp("mypy"))
+    return lambda *arguments: subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", cache,
          "--python-version", "3.10", *arguments],
         env={**os.environ, "MYPYPATH": os.path.dirname(FOLDER)},
         capture_output=True, text=True, check=False)
 
 
-def test_strictly_typed():
+def test_strictly_typed(mypy):
     files = [os.path.join(FOLDER, f"{module}.py")
              for module in (*MODULES, "__init__")]
     done = mypy(*files)
     assert done.returncode == 0, done.stdout
 
 
-def test_types_of_a_user(tmp_path):
+def test_types_of_a_user(mypy, tmp_path):
     program = tmp_path / "user.py"
     program.write_text(USER)
     done = mypy(str(program))

@@ -29,6 +29,7 @@ def problem(queries, keys, mask, dtype=jnp.float64):
     return q, k, v, o, lse, do, dlse.astype(jnp.float64), pull_back
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tile_bytes", (1 << 28, 20000, 1))
 @pytest.mark.parametrize("mask", MASKS)
 def test_composition_agrees_with_autodiff(mask, tile_bytes, monkeypatch):
@@ -42,6 +43,7 @@ def test_composition_agrees_with_autodiff(mask, tile_bytes, monkeypatch):
             np.testing.assert_allclose(g, e, rtol=1e-9, atol=1e-11)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scale", (1.0, 1e4, -1e5, 1e6, 0.0))
 def test_composition_at_large_scores(scale):
     """Of whole numbers, whose scores fp32 holds."""
@@ -66,6 +68,7 @@ def test_composition_at_large_scores(scale):
         assert relative_error(dv, expected[2], sizes[2]) > 0.02
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", ("bfloat16", "float16"))
 def test_composition_in_16_bits(dtype, monkeypatch):
     monkeypatch.setattr(_jax_backward, "TILE_BYTES", 20000)
@@ -150,6 +153,7 @@ def test_without_a_gradient_there_is_no_lse(stand_in):
     assert [call.lse_words for call in stand_in] == [0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dims", ((0, 0, 0), (0, None, None), (1, None, 2)))
 def test_vmap_of_grad(stand_in, dims):
     tensors = [t if dim is None else jnp.stack([t, t + 1, t * 2], dim)

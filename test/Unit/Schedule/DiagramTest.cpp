@@ -1,6 +1,7 @@
 //===- DiagramTest.cpp - What pictures of schedules show ------------------===//
 
 #include "../Seed.h"
+#include "../Share.h"
 #include "RandomProblem.h"
 #include "SvgPage.h"
 
@@ -81,7 +82,8 @@ TEST(Diagrams, ShowThePlanOfAnyProblem) {
   Random random{seed};
   std::set<std::string> drawn;
   const size_t schedules = scheduleNames().size();
-  for (int i = 0; i < 200 || (drawn.size() < schedules && i < 5000); ++i) {
+  for (int i = 0; i < drawsOf(200) || (drawn.size() < schedules && i < 5000);
+       ++i) {
     Problem problem = random.anyProblem();
     problem.keepsWeights = random.number(0, 5) == 0;
     if (check(problem))

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Seed.h"
+#include "../Share.h"
 #include "RandomProblem.h"
 
 #include "attn/Schedule/Plan.h"
@@ -44,7 +45,7 @@ protected:
 
 /// Nothing moves fewer bytes than it must, at any level.
 TEST_P(Properties, NoPlanIsBelowABound) {
-  for (int i = 0; i < kProblems; ++i) {
+  for (int i = 0; i < drawsOf(kProblems); ++i) {
     Problem p = random.anyProblem();
     Machine small = withSharedMemory(machine(), anySharedMemory());
     for (const Machine &m : {machine(), small}) {
@@ -61,7 +62,7 @@ TEST_P(Properties, NoPlanIsBelowABound) {
 
 /// No term is negative or infinite, and what binds is the longest.
 TEST_P(Properties, TheLongestTermBinds) {
-  for (int i = 0; i < kProblems; ++i) {
+  for (int i = 0; i < drawsOf(kProblems); ++i) {
     Problem p = random.anyProblem();
     for (const Plan &plan : plans(p, machine()).plans) {
       SCOPED_TRACE(where(p, machine()) + ": " +
@@ -107,7 +108,7 @@ double secondsOf(const Plan *plan) { return plan ? plan->seconds : HUGE_VAL; }
 
 /// Whatever fits a block fits one that may use more.
 TEST_P(Properties, MoreSharedMemoryIsNoSlower) {
-  for (int i = 0; i < kProblems; ++i) {
+  for (int i = 0; i < drawsOf(kProblems); ++i) {
     Problem p = random.anyProblem();
     std::vector<int64_t> sizes = {anySharedMemory(), anySharedMemory(),
                                   machine().smemBytesPerBlock};
@@ -130,7 +131,7 @@ TEST_P(Properties, MoreSharedMemoryIsNoSlower) {
 
 /// Nor is half of a batch, or half of the heads, slower than the whole.
 TEST_P(Properties, FewerHeadsAreNoSlower) {
-  for (int i = 0; i < kProblems; ++i) {
+  for (int i = 0; i < drawsOf(kProblems); ++i) {
     Problem p = random.anyProblem();
     Machine m = withSharedMemory(machine(), anySharedMemory());
     Problem batch = p, heads = p;

@@ -1,6 +1,7 @@
 //===- TimelineTest.cpp - One block, step by step -------------------------===//
 
 #include "../Seed.h"
+#include "../Share.h"
 #include "RandomProblem.h"
 #include "SvgPage.h"
 
@@ -76,7 +77,7 @@ void checkOrder(const Timeline &shown) {
 TEST(Timelines, AreOrderedForAnyProblem) {
   Seed seed;
   Random random{seed};
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < drawsOf(100); ++i) {
     Problem problem = random.anyProblem();
     if (random.number(0, 4) == 0)
       random.hideBlocks(problem);

@@ -83,7 +83,7 @@ void GradientChecks::checkRandom(int count,
                                  llvm::function_ref<Drawn(Random &)> choose) {
   Seed seed;
   Random random(seed);
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < drawsOf(count); ++i) {
     Drawn drawn = choose(random);
     const Mask masks[] = {
         {},

@@ -96,6 +96,19 @@ Pattern ListedBlocks::pattern() const {
   return {size, std::move(lists)};
 }
 
+ListedBlocks::Block ListedBlocks::leaveOutOfTransposed() {
+  std::vector<int32_t> &counts = arrays["transposed_full_counts"].elements,
+                       &blocks = arrays["transposed_full_blocks"].elements;
+  auto count = std::find_if(counts.begin() + kBefore, counts.end(),
+                            [](int32_t listed) { return listed > 0; });
+  assert(count != counts.end() && "there is no full block");
+  int64_t line = count - counts.begin() - kBefore, owner = line / columns;
+  --*count;
+  int64_t row = blocks[size_t(kBefore + line * rows + *count)];
+  return {owner / heads, owner % heads, row * size.queries,
+          line % columns * size.keys};
+}
+
 ListedBlocks::Kind ListedBlocks::kindOf(int64_t batch, int64_t head,
                                         int64_t query, int64_t key) const {
   int64_t list =

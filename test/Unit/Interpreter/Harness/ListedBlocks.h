@@ -40,6 +40,14 @@ public:
   oracle::BlockLists forOracle() const;
   Pattern pattern() const;
 
+  /// A block by its owners, its first query and its first key.
+  struct Block {
+    int64_t batch, head, query, key;
+  };
+  /// Takes a full block out of the transposed lists alone, which from then on
+  /// do not match the others.
+  Block leaveOutOfTransposed();
+
   /// Writes the arrays; where they are, by role.
   void upload(GlobalMemory &memory, llvm::StringMap<uint64_t> &addresses) const;
   /// What an argument of that role is, if it is of one of the arrays.

@@ -176,6 +176,7 @@ TEST_F(ClausesSplitBackward, ShortForms) {
 TEST_F(ClausesSplitBackward, RandomRegions) { checkRandom(8, tiles()); }
 
 TEST_F(ClausesSplitBackwardWgmma, ShortForms) {
+  ATTN_LONG_TEST();
   checkShortForms(tiles());
   checkShortForms(tiles(/*separate=*/1), DataType::f16);
 }
@@ -183,6 +184,7 @@ TEST_F(ClausesSplitBackwardWgmma, ShortForms) {
 TEST_F(ClausesSplitBackwardWgmma, RandomRegions) { checkRandom(8, tiles()); }
 
 TEST_F(ClausesFlashBackward, ShortForms) {
+  ATTN_LONG_TEST();
   checkShortForms(tiles(/*key=*/64, /*beside=*/2, /*overlap=*/1));
   headDim = 80; // parts of dQ are columns
   checkShortForms(tiles(/*key=*/128, /*beside=*/0, /*overlap=*/0),

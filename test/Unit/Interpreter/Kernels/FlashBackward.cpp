@@ -149,6 +149,7 @@ TEST_F(FlashBackward, FencesBesideTheTiles) {
 
 // More key heads than flags: two share one, or at the end one has it alone.
 TEST_F(FlashBackward, HeadsShareFlags) {
+  ATTN_LONG_TEST();
   for (int64_t beside : {1, 2}) {
     Problem p = problem(1, 2, 8, 8, {});
     p.batch = kHeadFlags / 2 + 1;
@@ -278,6 +279,7 @@ TEST_F(FlashBackward, Scales) {
 }
 
 TEST_F(FlashBackward, LargeScores) {
+  ATTN_LONG_TEST();
   for (const Choice &c : kChoices)
     for (DataType type : {DataType::bf16, DataType::f16})
       checkLargeScores(problem(180, 150, headDimOf(c), 32,

@@ -59,7 +59,7 @@ TEST_F(FlashWgmma, WideHeads) {
 TEST_F(FlashWgmma, RandomBoundaries) {
   Seed seed;
   BoundaryDraws draw(seed);
-  for (int i = 0; i < 600; ++i) {
+  for (int i = 0; i < drawsOf(600); ++i) {
     int64_t groups = draw(1, 3);
     const int64_t keys[] = {32, 48, 64, 96};
     bool persistent = draw(0, 7) != 0;

@@ -3,7 +3,8 @@
 // Random lists in any order, transposed ones in an order of their own, ragged
 // ends, rows and columns without blocks, lists that heads and batch entries
 // share, and nonsense behind the counts.  Bytes are those that the lists name,
-// interpreted, counted in the IR and promised by plans.
+// interpreted, counted in the IR and promised by plans.  Lists of columns that
+// do not match those of rows show, and only in the rows that they are about.
 //
 //===----------------------------------------------------------------------===//
 
@@ -102,6 +103,42 @@ protected:
     BuiltGradient::check(truth, tiles);
   }
 
+  /// A block that the lists of columns leave out, though those of rows have it,
+  /// is missing from the gradients of its keys, and of its queries where dQ is
+  /// summed on the same walk; all other rows are right.
+  void checkMistakes(const Tiles &tiles, bool isDqOfColumns,
+                     int64_t headDim = 32) {
+    SCOPED_TRACE(tiles.str());
+    GradientCase truth(problem(300, 280, {128, 128}, {}, headDim), seed);
+    truth.list({true, true}, {0, 60}, ++seed);
+    ListedBlocks::Block block = truth.lists->leaveOutOfTransposed();
+    std::map<std::string, std::vector<float>> left = run(truth, tiles);
+    const Problem &p = truth.problem;
+    auto compare = [&](const char *name, const std::vector<double> &exact,
+                       double size, int64_t head, int64_t first, bool isLess) {
+      SCOPED_TRACE(name);
+      ASSERT_TRUE(left.count(name));
+      ArrayShape shape = shapeOfArray(name, truth.problem);
+      int64_t begin = (head * shape.rows + first) * shape.columns,
+              rows = std::min<int64_t>(128, shape.rows - first);
+      std::vector<float> &values = left[name];
+      MutableArrayRef<float> ofBlock(&values[begin], rows * shape.columns);
+      ArrayRef<double> exactly(&exact[begin], rows * shape.columns);
+      if (isLess) {
+        EXPECT_GT(relativeError(ofBlock, exactly, /*size=*/0), 0.1);
+        llvm::copy(exactly, ofBlock.begin());
+      }
+      EXPECT_LT(relativeError(values, exact, size), 6e-3);
+    };
+    int64_t group = truth.problem.heads / truth.problem.kvHeads;
+    compare("dq", truth.dq, truth.sizes.dq, block.head, block.query,
+            isDqOfColumns);
+    compare("dk", truth.dk, truth.sizes.dk, block.head / group, block.key,
+            true);
+    compare("dv", truth.dv, truth.sizes.dv, block.head / group, block.key,
+            true);
+  }
+
   uint64_t seed = 1;
 };
 
@@ -171,6 +208,11 @@ TEST_F(FlashBackwardOfLists, Statistics) {
     checkStatistics(tiles, headDim);
 }
 
+TEST_F(FlashBackwardOfLists, Mistakes) {
+  for (const auto &[tiles, headDim] : choices)
+    checkMistakes(tiles, /*isDqOfColumns=*/true, headDim);
+}
+
 TEST_F(SplitBackwardOfLists, Owners) {
   for (const Tiles &tiles : choices)
     checkOwners(tiles);
@@ -193,6 +235,10 @@ TEST_F(SplitBackwardOfLists, Statistics) {
   for (const Tiles &tiles : choices)
     checkStatistics(tiles);
 }
+TEST_F(SplitBackwardOfLists, Mistakes) {
+  for (const Tiles &tiles : choices)
+    checkMistakes(tiles, /*isDqOfColumns=*/false);
+}
 
 TEST_F(SplitMmaSyncOfLists, Owners) {
   for (const Tiles &tiles : choices)
@@ -214,4 +260,8 @@ TEST_F(SplitMmaSyncOfLists, Orders) {
 TEST_F(SplitMmaSyncOfLists, Statistics) {
   for (const Tiles &tiles : choices)
     checkStatistics(tiles);
+}
+TEST_F(SplitMmaSyncOfLists, Mistakes) {
+  for (const Tiles &tiles : choices)
+    checkMistakes(tiles, /*isDqOfColumns=*/false);
 }

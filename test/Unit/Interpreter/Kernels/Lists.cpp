@@ -134,6 +134,7 @@ TEST_F(Lists, MasksAndOptions) {
 
 /// Nothing but full blocks, or partial ones, or nearly nothing.
 TEST_F(Lists, OneList) {
+  ATTN_LONG_TEST();
   for (const ListedBlocks::Shares &shares :
        {ListedBlocks::Shares{0, 60}, {60, 0}, {2, 2}, {0, 0}, {0, 100}})
     for (const Mask &mask : {Mask{}, Mask{MaskKind::window, 40, 7}}) {

@@ -180,7 +180,7 @@ TEST_F(OutputSpill, RandomProblems) {
   Seed seed;
   Draws draw(seed);
   const DataType types[] = {DataType::bf16, DataType::f16, DataType::f32};
-  for (int i = 0; i < 80; ++i) {
+  for (int i = 0; i < drawsOf(80); ++i) {
     const Mask masks[] = {{},
                           {MaskKind::causal},
                           {MaskKind::causalBottomRight},

@@ -149,7 +149,7 @@ TEST_F(OutputSpillWgmma, RandomProblems) {
   Seed seed;
   Draws draw(seed);
   const DataType types[] = {DataType::bf16, DataType::f16};
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < drawsOf(60); ++i) {
     const Mask masks[] = {{},
                           {MaskKind::causal},
                           {MaskKind::causalBottomRight},

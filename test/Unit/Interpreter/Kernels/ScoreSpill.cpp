@@ -160,7 +160,7 @@ TEST_F(ScoreSpill, GrowingScores) {
 TEST_F(ScoreSpill, RandomProblems) {
   Seed seed;
   Draws draw(seed);
-  for (int i = 0; i < 80; ++i) {
+  for (int i = 0; i < drawsOf(80); ++i) {
     const Mask masks[] = {{},
                           {MaskKind::causal},
                           {MaskKind::causalBottomRight},

@@ -109,7 +109,7 @@ TEST_F(ScoreSpillKept, MergedInAllBlockOrders) {
 TEST_F(ScoreSpillKept, RandomProblems) {
   Seed seed;
   Draws draw(seed);
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < drawsOf(40); ++i) {
     const Mask masks[] = {{},
                           {MaskKind::causal},
                           {MaskKind::causalBottomRight},

@@ -307,7 +307,7 @@ TEST_F(ScoreSpillWgmma, GrowingScores) {
 TEST_F(ScoreSpillWgmma, RandomProblems) {
   Seed seed;
   Draws draw(seed);
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < drawsOf(60); ++i) {
     const Mask masks[] = {{},
                           {MaskKind::causal},
                           {MaskKind::causalBottomRight},

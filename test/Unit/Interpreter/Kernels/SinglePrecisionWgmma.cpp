@@ -73,7 +73,7 @@ TEST_F(SinglePrecisionWgmma, HeadsAndBatches) {
 TEST_F(SinglePrecisionWgmma, RandomBoundaries) {
   Seed seed;
   BoundaryDraws draw(seed);
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < drawsOf(200); ++i) {
     int64_t groups = draw(1, 3);
     const int64_t keys[] = {16, 32, 48, 64};
     Tiles choice =

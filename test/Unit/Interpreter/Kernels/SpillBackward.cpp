@@ -146,6 +146,7 @@ TEST_F(SpillBackward, Scales) {
 }
 
 TEST_F(SpillBackward, LargeScores) {
+  ATTN_LONG_TEST();
   for (const SpillBackwardTiles &c : kChoices)
     for (DataType type : {DataType::bf16, DataType::f16})
       checkLargeScores(
@@ -181,7 +182,7 @@ TEST_F(SpillBackward, NotANumberInAValue) {
 TEST_F(SpillBackward, RandomProblems) {
   Seed seed;
   Draws draw(seed);
-  for (int i = 0; i < 30; ++i) {
+  for (int i = 0; i < drawsOf(30); ++i) {
     const Mask masks[] = {{},
                           {MaskKind::causal},
                           {MaskKind::causalBottomRight},

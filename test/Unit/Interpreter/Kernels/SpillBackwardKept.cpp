@@ -111,6 +111,7 @@ TEST_F(SpillBackwardKept, GradientOfTheLseAndScales) {
 
 /// As far as maxima are whole numbers (GroupSoftmax.h).
 TEST_F(SpillBackwardKept, LargeScores) {
+  ATTN_LONG_TEST();
   for (const SpillBackwardTiles &c : kChoices)
     for (DataType type : {DataType::bf16, DataType::f16})
       checkLargeScores(
@@ -151,7 +152,7 @@ TEST_F(SpillBackwardKept, MergedInAllBlockOrders) {
 TEST_F(SpillBackwardKept, RandomProblems) {
   Seed seed;
   Draws draw(seed);
-  for (int i = 0; i < 30; ++i) {
+  for (int i = 0; i < drawsOf(30); ++i) {
     const Mask masks[] = {{},
                           {MaskKind::causal},
                           {MaskKind::causalBottomRight},

@@ -106,6 +106,7 @@ TEST_F(SpillBackwardMmaSync, Scales) {
 }
 
 TEST_F(SpillBackwardMmaSync, LargeScores) {
+  ATTN_LONG_TEST();
   for (const Choice &c : kChoices)
     for (DataType type : {DataType::bf16, DataType::f16, DataType::f32})
       checkLargeScores(

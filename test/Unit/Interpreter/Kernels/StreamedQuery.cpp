@@ -131,7 +131,7 @@ TEST_F(StreamedQuery, NotANumberStaysInTheRowsThatSeeIt) {
 TEST_F(StreamedQuery, RandomProblems) {
   Seed seed;
   Draws draw(seed);
-  for (int i = 0; i < 80; ++i) {
+  for (int i = 0; i < drawsOf(80); ++i) {
     const Mask masks[] = {{},
                           {MaskKind::causal},
                           {MaskKind::causalBottomRight},
