@@ -392,7 +392,7 @@ private:
     }
     svg.line(kMargin, base, own.right, base, {kNone, Svg::kInk});
     limit(own, base - barHeight(cache()));
-    widest(own, most);
+    widest(own, most, base - barHeight(cache()));
   }
 
   void limit(const System &own, int64_t at) {
@@ -403,15 +403,18 @@ private:
     text(own.right - textWidth(words), own.bars - kLineHeight, words);
   }
 
-  /// The number of the widest bar: above it, or within where M is close.
-  void widest(const System &own, int64_t most) {
+  /// The number of the widest bar, on no line: above the bar where the limit
+  /// leaves room, else within it, else within it and below the limit.
+  void widest(const System &own, int64_t most, int64_t limit) {
     auto first = llvm::find_if(own.columns, [&](const Column &column) {
       return shown.marks[column.mark].held.all() == most;
     });
-    int64_t base = own.bars + kBarHeight, top = base - barHeight(most),
-            above = top - kLineHeight;
-    bool isFree = above > base - barHeight(cache()) + 1;
-    text(first->x + 4, isFree ? above : top + 1, grouped(most));
+    int64_t top = own.bars + kBarHeight - barHeight(most), at = top + 1;
+    if (top - kLineHeight > limit + 1)
+      at = top - kLineHeight;
+    else if (at <= limit + 1 && limit <= at + kLineHeight)
+      at = limit + 2;
+    text(first->x + 4, at, grouped(most));
   }
 
   void gauge(const Footprint &space) {

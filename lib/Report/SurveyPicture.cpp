@@ -76,6 +76,7 @@ public:
     std::vector<Key> keys;
     for (const Level &level : kLevels)
       keys.push_back({level.name, {level.colour, Svg::kPaper}, true});
+    svg.text(kWordsLeft, bottom + 12, "pale: no kernel yet", Svg::kFaint);
     int64_t end = drawKeys(svg, keys, kBytesLeft, bottom + 12, kBytes);
     return svg.file(kWidth, end + kMargin, title);
   }

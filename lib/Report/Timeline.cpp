@@ -137,14 +137,19 @@ private:
     text(kMargin + kWidth + kEdge, y + 1, words, Svg::kFaint);
   }
 
-  /// `K3`: of step 3.
-  static std::string labelOf(const BusySpan &span) {
+  /// `K 3`: of step 3; of what is too short for that just `K`, or nothing.
+  static std::string labelOf(const BusySpan &span, int64_t space) {
     const Node &node = *span.node;
     Tensor made = node.is<verb::Softmax>() || node.is<verb::Weigh>() ? Tensor::P
                   : node.is<verb::Differentiate>() ? Tensor::GradS
                                                    : tensorOf(node);
     std::string text(name(made));
-    return span.step < 0 ? text : text + " " + std::to_string(span.step);
+    std::string whole =
+        span.step < 0 ? text : text + " " + std::to_string(span.step);
+    auto fits = [&](const std::string &words) {
+      return textWidth(words) + 4 <= space;
+    };
+    return fits(whole) ? whole : fits(text) ? text : "";
   }
 
   std::string titleOf(const BusySpan &span) const {
@@ -172,8 +177,7 @@ private:
                   "\"");
     svg.box(box,
             {span.worker % 2 ? look.dark : look.light, look.line, false, 1, 2});
-    std::string label = labelOf(span);
-    if (textWidth(label) + 4 <= box.width)
+    if (std::string label = labelOf(span, box.width); !label.empty())
       svg.text(left + 2, top + 1, label);
     svg.end();
   }

@@ -2,9 +2,11 @@
 
 #include "attn/Report/Tool.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
 
 using namespace attn;
 using llvm::StringRef;
@@ -46,4 +48,64 @@ std::optional<std::string> attn::prepareTool(int argc, char **argv) {
     return sentence;
   }
   return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+/// What went wrong, for LLVM's streams end the program with an error that
+/// nobody has asked for.
+static std::error_code finish(llvm::raw_fd_ostream &out) {
+  out.flush();
+  std::error_code error = out.error();
+  out.clear_error();
+  return error;
+}
+
+static std::error_code
+writeThrough(StringRef file,
+             llvm::function_ref<void(llvm::raw_ostream &)> print) {
+  std::error_code error;
+  llvm::raw_fd_ostream out(file, error, llvm::sys::fs::CD_OpenExisting);
+  if (error)
+    return error;
+  print(out);
+  return finish(out);
+}
+
+static std::error_code
+writeBeside(StringRef file,
+            llvm::function_ref<void(llvm::raw_ostream &)> print) {
+  auto temporary = llvm::sys::fs::TempFile::create(
+      file + ".temp-%%%%%%",
+      llvm::sys::fs::all_read | llvm::sys::fs::all_write);
+  if (!temporary)
+    return llvm::errorToErrorCode(temporary.takeError());
+  llvm::raw_fd_ostream out(temporary->FD, /*shouldClose=*/false);
+  print(out);
+  if (std::error_code error = finish(out)) {
+    llvm::consumeError(temporary->discard());
+    return error;
+  }
+  return llvm::errorToErrorCode(temporary->keep(file));
+}
+
+std::optional<std::string>
+attn::writeFile(const std::string &file,
+                llvm::function_ref<void(llvm::raw_ostream &)> print) {
+  namespace fs = llvm::sys::fs;
+  fs::file_status status;
+  bool exists = !fs::status(file, status); // of what a link names
+  bool isRegular = status.type() == fs::file_type::regular_file;
+  llvm::SmallString<128> place(file);
+  if (exists && isRegular)
+    if (std::error_code error = fs::real_path(file, place))
+      return error.message();
+  std::error_code error = exists && !isRegular ? writeThrough(file, print)
+                                               : writeBeside(place, print);
+  if (!error)
+    return std::nullopt;
+  return "expects a file that can be written, but got '" + file +
+         "': " + error.message();
 }

@@ -1,8 +1,9 @@
 //===- Format.cpp - How attn-plan prints its answer -----------------------===//
 
 #include "Format.h"
+
+#include "attn/Report/Tool.h"
 #include "llvm/ADT/StringSwitch.h"
-#include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/WithColor.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdlib>
@@ -75,12 +76,5 @@ attn::writeAnswer(const std::string &file,
     print(llvm::outs());
     return std::nullopt;
   }
-  llvm::Error error = llvm::writeToOutput(file, [&](llvm::raw_ostream &out) {
-    print(out);
-    return llvm::Error::success();
-  });
-  if (!error)
-    return std::nullopt;
-  return "expects a file that can be written, but got '" + file +
-         "': " + llvm::toString(std::move(error));
+  return writeFile(file, print);
 }

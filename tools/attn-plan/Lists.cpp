@@ -2,6 +2,7 @@
 
 #include "Lists.h"
 #include "attn/Machine/MachineText.h"
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -9,6 +10,21 @@ using namespace attn;
 using llvm::StringRef;
 
 static constexpr StringRef kAll = "all";
+
+static bool isAll(StringRef text) { return text.trim() == kAll; }
+
+/// Of a list with `all` among others.
+static std::optional<Complaint> refuseAllBeside(StringRef option,
+                                                StringRef text) {
+  llvm::SmallVector<StringRef> pieces;
+  text.split(pieces, ',');
+  if (llvm::none_of(pieces, isAll))
+    return std::nullopt;
+  return Complaint{"expects " + option.str() +
+                       " all, or a list without it, but got '" + text.str() +
+                       "'",
+                   ""};
+}
 
 /// One text for each machine: a piece with `=` belongs to the one before.
 static std::vector<std::string> machineTexts(StringRef text) {
@@ -57,8 +73,10 @@ std::optional<Complaint>
 attn::readMachines(const std::string &text,
                    llvm::ArrayRef<std::string> overrides,
                    std::vector<Machine> &machines) {
-  if (StringRef(text).trim() == kAll)
+  if (isAll(text))
     machines = attn::machines();
+  else if (auto complaint = refuseAllBeside("--machine", text))
+    return complaint;
   else
     for (const std::string &one : machineTexts(text))
       if (auto complaint = readMachine(one, machines.emplace_back()))
@@ -71,10 +89,12 @@ attn::readMachines(const std::string &text,
 
 std::optional<Complaint> attn::readTypes(const std::string &text,
                                          std::vector<DataType> &types) {
-  if (StringRef(text).trim() == kAll) {
+  if (isAll(text)) {
     types.assign(std::begin(kDataTypes), std::end(kDataTypes));
     return std::nullopt;
   }
+  if (auto complaint = refuseAllBeside("--dtype", text))
+    return complaint;
   llvm::SmallVector<StringRef> pieces;
   StringRef(text).split(pieces, ',');
   for (StringRef piece : pieces) {

@@ -30,6 +30,13 @@ bool PictureOptions::any() const {
          0;
 }
 
+int PictureOptions::withoutFile() const {
+  int count = 0;
+  for (const cl::opt<std::string> *one : {&diagram, &timeline, &report})
+    count += one->getNumOccurrences() && one->getValue().empty();
+  return count;
+}
+
 std::optional<std::string> attn::drawPictures(const PictureOptions &options,
                                               const Packing &packing,
                                               const PlanReport &report) {

@@ -20,6 +20,8 @@ struct PictureOptions {
 
   /// Whether there is one to draw.
   bool any() const;
+  /// How many of them go to the standard output.
+  int withoutFile() const;
 };
 
 /// Draws the chosen plan of a report to the files that options name, or to the

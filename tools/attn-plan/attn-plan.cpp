@@ -444,6 +444,10 @@ static int run(const Options &options) {
     return fail(*sentence);
   if (options.pictures.any() && options.format.isGiven())
     return fail("expects a picture, a format or --explain, but got several");
+  if (options.pictures.withoutFile() > 1)
+    return fail("expects a file for all pictures but one, as in "
+                "--diagram=FILE.svg, but got " +
+                std::to_string(options.pictures.withoutFile()) + " without");
   problem.dtype = types.front();
   if (!swept.values.empty())
     return runSweep(options, *format, swept, problem, machines, types);

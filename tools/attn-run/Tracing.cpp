@@ -3,9 +3,8 @@
 #include "Tracing.h"
 
 #include "attn/Machine/MachineText.h"
+#include "attn/Report/Tool.h"
 #include "attn/Schedule/Timeline.h"
-
-#include "llvm/Support/FileUtilities.h"
 
 using namespace attn;
 
@@ -21,12 +20,10 @@ std::optional<std::string> run::writeTraceFile(llvm::StringRef file,
   TraceRates rates = {machine->name, copies.clockHz, copies.bytesPerClock,
                       copies.latency,
                       flops > 0 ? flops : machine->fp32FlopsPerClockPerSm};
-  llvm::Error error = llvm::writeToOutput(file, [&](llvm::raw_ostream &out) {
+  auto wrongly = writeFile(file.str(), [&](llvm::raw_ostream &out) {
     writeTrace(out, trace, rates);
-    return llvm::Error::success();
   });
-  if (!error)
+  if (!wrongly)
     return std::nullopt;
-  return "--trace expects a file that can be written, but got '" + file.str() +
-         "': " + llvm::toString(std::move(error));
+  return "--trace " + *wrongly;
 }

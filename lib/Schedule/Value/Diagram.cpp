@@ -79,7 +79,7 @@ private:
   std::vector<HeldWords> held;
   size_t nextUse = 0, nextLeaf = 0;
   int64_t step[4] = {0, 0, 0, 0};
-  int64_t group = 1;
+  int64_t group = 1, keyParts = 1;
 
   int64_t cutOr(Axis axis, int64_t whole) const {
     int64_t cut = step[size_t(axis)];
@@ -133,6 +133,9 @@ private:
         problem.batch * (isOverKeys ? problem.kvHeads : problem.heads);
     std::string headName = isOverKeys ? "key head" : "head";
     std::string how = oftenOf(node) + " of each of " + counted(heads, headName);
+    keyParts = node.sharing.keyParts;
+    if (keyParts > 1)
+      how += ", by " + counted(keyParts, "block");
     size_t frame =
         open(FrameKind::grid, around, "every " + whatOf(node), std::move(how));
     result.frames[frame].more = crewText(node);
@@ -174,6 +177,8 @@ private:
   void loop(const verb::Loop &loop, size_t frame) {
     std::string how = isMasked(loop) ? "that " + whatShows(problem) + " shows"
                                      : oftenOf(loop) + " of them";
+    if (loop.axis == Axis::Key && keyParts > 1)
+      how += ", dealt out to " + counted(keyParts, "part");
     if (loop.isHalved)
       how += ", or half of one";
     if (loop.stages > 1)

@@ -27,7 +27,7 @@ static const char *overlap(const Grid &node) {
 std::string attn::crewText(const Grid &node) {
   const Crew &how = node;
   if (!how.isPipeline())
-    return std::to_string(node.workers.warps) + " warps" + across(node, "warp");
+    return counted(node.workers.warps, "warp") + across(node, "warp");
   return counted(how.workers.warpgroups, "warpgroup") + " and a producer" +
          (how.sharing.group > 1
               ? ", in groups of " + counted(how.sharing.group, "block")
@@ -145,7 +145,7 @@ private:
   const Problem &problem;
   int64_t step[4] = {0, 0, 0, 0};
   int depth = 0;
-  int64_t group = 1;
+  int64_t group = 1, keyParts = 1;
   WorkOrder order;          ///< of the grid
   std::vector<Tensor> held; ///< so far, by a block of the grid
 
@@ -156,6 +156,7 @@ private:
   void begin(const Grid &node, const std::string &sentence) {
     step[size_t(node.axis)] = node.step;
     group = node.sharing.group;
+    keyParts = node.sharing.keyParts;
     order = node.order;
     held.clear();
     line(sentence + ":");
@@ -240,6 +241,8 @@ private:
   void statement(const verb::Loop &loop) {
     std::string suffix =
         isMasked(loop) ? " that " + whatShows(problem) + " lets see" : "";
+    if (loop.axis == Axis::Key && keyParts > 1)
+      suffix += ", dealt out to the parts";
     if (loop.isHalved)
       suffix += ", or the half of it that is seen";
     std::string ring = loop.stages > 1

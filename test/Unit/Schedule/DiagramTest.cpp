@@ -65,6 +65,20 @@ void checkMarks(const SvgPage &page, const Plan &plan, const Problem &problem) {
   EXPECT_EQ(page.ofClass("arrow").size(), arrows);
 }
 
+/// No number is struck out by the line of what a machine has.
+void checkLimit(const SvgPage &page) {
+  for (const SvgElement *limit : page.ofClass("limit"))
+    for (const SvgElement &element : page.elements) {
+      if (element.name != "line" || &page.elements[element.parent] != limit)
+        continue;
+      for (const SvgElement &words : page.elements)
+        if (words.name == "text") {
+          EXPECT_FALSE(page.areaOf(words).overlaps(page.areaOf(element)))
+              << "a line through '" << words.text << "'";
+        }
+    }
+}
+
 void checkPicture(const PlanReport &report, const Plan &plan) {
   SvgPage page(diagramSvg(report, plan));
   ASSERT_EQ(page.error, "");
@@ -73,17 +87,26 @@ void checkPicture(const PlanReport &report, const Plan &plan) {
   checkMarks(page, plan, problem);
   checkFrames(page);
   checkPlaces(page);
+  checkLimit(page);
+}
+
+/// What has to be drawn: every schedule, each on lists of blocks too, and walks
+/// in parts.
+std::set<std::string> everyKind() {
+  std::set<std::string> all = {"flash in parts"};
+  for (const std::string &schedule : scheduleNames())
+    all.insert({schedule, schedule + " on lists"});
+  all.erase("flash_backward on lists"); // few blocks suit it: below
+  return all;
 }
 
 /// Every schedule, in every form that a random machine has a plan with: 200
-/// problems, and more for as long as a rare schedule is left.
+/// problems, and more for as long as a rare kind is left.
 TEST(Diagrams, ShowThePlanOfAnyProblem) {
   Seed seed;
   Random random{seed};
-  std::set<std::string> drawn;
-  const size_t schedules = scheduleNames().size();
-  for (int i = 0; i < drawsOf(200) || (drawn.size() < schedules && i < 5000);
-       ++i) {
+  std::set<std::string> left = everyKind();
+  for (int i = 0; i < drawsOf(200) || (!left.empty() && i < 5000); ++i) {
     Problem problem = random.anyProblem();
     problem.keepsWeights = random.number(0, 5) == 0;
     if (check(problem))
@@ -94,10 +117,13 @@ TEST(Diagrams, ShowThePlanOfAnyProblem) {
     PlanReport report = plans(problem, machine);
     std::set<std::string> seen;
     for (const Plan &plan : report.plans) {
-      std::string form = plan.schedule + " " + std::string(name(plan.family));
-      if (!seen.insert(form).second)
+      bool isInParts = plan.schedule == "flash" && plan.tiles.has("parts");
+      std::string kind = plan.schedule + (isInParts ? " in parts" : "");
+      if (!seen.insert(kind + " " + std::string(name(plan.family))).second)
         continue;
-      drawn.insert(plan.schedule);
+      left.erase(kind);
+      if (problem.pattern)
+        left.erase(kind + " on lists");
       std::ostringstream where;
       where << problem << " on " << machine.name << ": "
             << decision(plan.schedule, plan.tiles);
@@ -107,8 +133,26 @@ TEST(Diagrams, ShowThePlanOfAnyProblem) {
         return;
     }
   }
-  for (const std::string &schedule : scheduleNames())
-    EXPECT_TRUE(drawn.count(schedule)) << schedule;
+  for (const std::string &kind : left)
+    ADD_FAILURE() << "not drawn: " << kind;
+}
+
+TEST(Diagrams, ShowGradientsOnListsOfBlocks) {
+  Problem problem;
+  problem.direction = Direction::backward;
+  problem.heads = problem.kvHeads = 3;
+  problem.queries = 1000;
+  problem.keys = 700;
+  problem.headDim = problem.headDimV = 128;
+  problem.pattern.emplace(BlockSize{128, 128}, 0.3, /*isPerHead=*/true);
+  PlanReport report = plans(problem, *findMachine("h100_sxm"));
+  int drawn = 0;
+  for (const Plan &plan : report.plans)
+    if (plan.schedule == "flash_backward" && drawn < 20) {
+      checkPicture(report, plan);
+      ++drawn;
+    }
+  EXPECT_GT(drawn, 0);
 }
 
 } // namespace
