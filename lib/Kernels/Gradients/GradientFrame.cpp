@@ -264,13 +264,11 @@ GradientFrame::About GradientFrame::aboutListed(const GradientStep &step,
                                                 Scalar areWhole,
                                                 Scalar endOfRows,
                                                 int64_t first) const {
-  Scalar column = step.block * streamed;
-  if (first != 0)
-    column = column + first;
-  About about{step.isLast, isOpen(step, areWhole), column, rows, {}};
+  About about{
+      step.isLast, isOpen(step, areWhole), columnOf(step, first), rows, {}};
   about.hidden = [=, isOpen = about.isOpen](Value scores) {
     return hiddenUnless(b, isOpen, scores, [&](Value scores) {
-      return hide(scores, row, step, column, rows, endOfRows);
+      return hide(scores, row, step, columnOf(step, first), rows, endOfRows);
     });
   };
   return about;
@@ -332,6 +330,11 @@ Tile GradientFrame::drawn(const Tile &tile) const {
   if (!lists)
     return tile;
   return ownsKeys ? lists->countedOfAll(tile, sharers) : lists->counted(tile);
+}
+
+Scalar GradientFrame::columnOf(const GradientStep &step, int64_t first) const {
+  Scalar column = step.block * streamed;
+  return first == 0 ? column : column + first;
 }
 
 Scalar GradientFrame::isOpen(const GradientStep &step, Scalar areWhole) const {

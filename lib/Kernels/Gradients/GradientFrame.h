@@ -251,6 +251,8 @@ struct GradientFrame {
 private:
   /// Whether somebody hides pairs of partial blocks.
   bool hidesInCut() const { return !problem.mask.isOpen() || scoring.hides(); }
+  /// Of a block's streamed rows the one behind so many.
+  Scalar columnOf(const GradientStep &step, int64_t first) const;
   /// Whether every pair of a listed step is seen, and all rows of the tile
   /// exist, if that is asked.
   Scalar isOpen(const GradientStep &step, Scalar areWhole) const;
