@@ -18,6 +18,8 @@ FlashBackwardFrame::FlashBackwardFrame(TileBuilder &b,
                      request.tiles.get("query_block")}),
       stages(request.tiles.get("stages")),
       overlap(request.tiles.get("overlap") != 0),
+      inHalves(request.tiles.get("overlap") > 1),
+      keepsV(request.tiles.get("overlap") > 2),
       finishesBeside(request.tiles.get("beside") > 0),
       preparesBeside(request.tiles.get("beside") > 1),
       ordered(request.tiles.get("ordered") != 0),
@@ -77,6 +79,10 @@ void FlashBackwardFrame::reserve() {
   bufferV = allocate("value", 1, own, dimV);
   bufferQ = allocate("query", stages, block, dim);
   bufferGradient = allocate("output_gradient", stages, block, dimV);
+  if (inHalves) {
+    halvesOfQ = alias(bufferQ, 2 * stages, kHalf, dim);
+    halvesOfGradient = alias(bufferGradient, 2 * stages, kHalf, dimV);
+  }
   reserveStatistics(stages);
   bufferScores = allocate("score_gradient", 2, block, own);
   // A part of dQ in f32, or 64 rows of dK or dV.

@@ -93,6 +93,9 @@ struct FlashBackwardFrame : GradientFrame {
 
   int64_t stages;
   bool overlap;
+  bool inHalves; ///< a block of queries is weighed in two halves
+  bool keepsV;   ///< V is a left factor in registers
+  static constexpr int64_t kHalf = kGroupRows; ///< queries of a half
   bool finishesBeside;     ///< there is no launch behind the main one
   bool preparesBeside;     ///< nor one before
   bool ordered;            ///< dQ is added up in the order of tiles
@@ -102,8 +105,9 @@ struct FlashBackwardFrame : GradientFrame {
   int64_t gradientColumns; ///< of a part of dQ
 
   mlir::Value bufferK, bufferV, bufferQ, bufferGradient;
-  mlir::Value bufferScores; ///< of dS, two that take turns
-  mlir::Value staging;      ///< a stage for each warpgroup
+  mlir::Value halvesOfQ, halvesOfGradient; ///< the same bytes, in 64 rows
+  mlir::Value bufferScores;                ///< of dS, two that take turns
+  mlir::Value staging;                     ///< a stage for each warpgroup
   /// `ringGradient` has dO and the statistics; `ringStaged` a slot for each
   /// warpgroup.
   Ring ringK, ringV, ringQ, ringGradient, ringStaged;

@@ -30,6 +30,19 @@
 // Without `overlap` dV is started behind dS, which saves the registers of P in
 // 16 bits beside P and dP.
 //
+// Halves.  All warpgroups meet in every step, so they come to their
+// exponentials at the same time, and the tensor cores have nothing to do
+// meanwhile but dP. Where heads are narrow that is a quarter of a step:
+// exponentials of 128 x 128 scores take 1024 clocks, and one product of d = 64
+// takes 512.  With `overlap = 2` a block of 128 queries is weighed in two
+// halves.  Beside the exponentials of the first one dP and S of the second are
+// in flight, beside those of the second dV, dP and dK:
+//
+//   S0 dP0 S1 | 2^S0 | dV0 | dS0 | dP1 dK0 | 2^S1 | dV1 | dS1 | dQ dK1
+//
+// The left factors of S and dP are read twice for that, once for each half.
+// With `overlap = 3` V is read once for a tile, and stays in registers.
+//
 // Roles.  Producer and writer, one lane each, share the first warpgroup.
 //
 //===----------------------------------------------------------------------===//
@@ -167,7 +180,9 @@ private:
         band->seenBy(b, tile.row, b.min(tile.row + own, ownRows) - 1);
     Scalar isWhole = tile.row + own <= ownRows;
 
-    awaitKeys(b.i32(0) < walk.steps, once);
+    Scalar hasSteps = b.i32(0) < walk.steps;
+    awaitKeys(hasSteps, once);
+    keepValues(hasSteps);
     State state = begin({at(4), at(5)}, at(6));
     SmallVector<Value> init = pack(state);
     init.push_back(firstBlock(walk));
@@ -181,12 +196,15 @@ private:
           Scalar row = at.block * block;
           Scalar isOpen = band->isOpen(seen, row, block, isWhole);
           Scalar isLast = step == walk.steps - 1;
-          auto hide = [=](Value scores) {
-            return band->hide(b, scores, tile.row + warpRow, row,
-                              /*endOfRows=*/ownRows);
-          };
-          State next = multiply(unpack(p.take_front(6)), once, [&]() -> About {
-            return aboutRun(isLast, isOpen, row, rowsOf(tile, at.head), hide);
+          State next = multiply(unpack(p.take_front(6)), once, [&]() -> AboutFrom {
+            Scoring::Rows rows = rowsOf(tile, at.head);
+            return [=](int64_t first) {
+              Scalar from = first ? row + first : row;
+              return aboutRun(isLast, isOpen, from, rows, [=](Value scores) {
+                return band->hide(b, scores, tile.row + warpRow, from,
+                                  /*endOfRows=*/ownRows);
+              });
+            };
           });
           SmallVector<Value> results = pack(next);
           GradientStep behind = nextStep(walk, at);
@@ -220,17 +238,20 @@ private:
     Place message{at(1), at(2)}, once{b.i32(0), at(3)};
     Scalar isWhole = tile.row + own <= ownRows;
     awaitKeys(hasSteps(tile), once);
+    keepValues(hasSteps(tile));
     State state = begin({at(4), at(5)}, at(6));
-    StepsEnd end =
-        followSteps(*this, tile, {at(9), at(10)}, pack(state),
-                    [&](Hear hear, ValueRange p) {
-                      return pack(multiply(unpack(p), once, [&]() -> About {
-                        GradientStep step = hear();
-                        return aboutListed(step, tile.row + warpRow,
-                                           rowsOf(tile, step.head), isWhole,
-                                           /*endOfRows=*/ownRows);
-                      }));
-                    });
+    StepsEnd end = followSteps(
+        *this, tile, {at(9), at(10)}, pack(state),
+        [&](Hear hear, ValueRange p) {
+          return pack(multiply(unpack(p), once, [&]() -> AboutFrom {
+            GradientStep step = hear();
+            Scoring::Rows rows = rowsOf(tile, step.head);
+            return [=](int64_t first) {
+              return aboutListed(step, tile.row + warpRow, rows, isWhole,
+                                 /*endOfRows=*/ownRows, first);
+            };
+          }));
+        });
     state = unpack(end.carried);
 
     Tile next = pop(message);
@@ -272,8 +293,18 @@ private:
     state.turn = store(state.sumK, arguments.get(b, "scale"), state.turn);
   }
 
+  /// What is to be known of a step's queries from one of them on.
+  using AboutFrom = std::function<About(int64_t first)>;
+
   /// One block of queries.
-  State multiply(const State &state, Place once, function_ref<About()> ask) {
+  State multiply(const State &state, Place once,
+                 function_ref<AboutFrom()> ask) {
+    return inHalves ? multiplyHalves(state, once, ask)
+                    : multiplyWhole(state, once, ask);
+  }
+
+  State multiplyWhole(const State &state, Place once,
+                      function_ref<AboutFrom()> ask) {
     Scalar slot = state.place.slot, ownRow = state.groupRow;
     ringGradient.awaitFull(b, state.place);
     Shift shift = shiftColumns(slot);
@@ -282,7 +313,7 @@ private:
     Value gradientInFlight = startScores(bufferV, ownRow, bufferGradient, slot);
     // What is behind the keys has weights that overflow, maybe, and would reach
     // dQ; so that is hidden too.
-    About about = ask();
+    About about = ask()(0);
     Scalar isLast = about.isLast;
     auto [weights, slopes] = weigh(*scale, b.await(scoresInFlight, 1), shift,
                                    about, /*wantsSlopes=*/true);
@@ -299,13 +330,24 @@ private:
     StoreTransposedOp::create(b, factor, bufferScores, state.turn, b.i32(0),
                               warpRow);
     ringV.release(b, once, isLast);
-    FenceAsyncOp::create(b);
-    BarSyncOp::create(b, b.i32(kScoresBarrier),
-                      uint32_t(kWarpsPerGroup * groups));
+    meetBehindScores();
     Value queryGradient = startGradient(state.turn, ownRow);
     sumV = b.await(sumV, 1);
     ringGradient.release(b, state.place);
     Value sumK = startSum(state.sumK, factor, bufferQ, slot);
+    return endStep(state, once, isLast, queryGradient, sumK, sumV);
+  }
+
+  /// Waits until all warpgroups have left their dS.
+  void meetBehindScores() {
+    FenceAsyncOp::create(b);
+    BarSyncOp::create(b, b.i32(kScoresBarrier),
+                      uint32_t(kWarpsPerGroup * groups));
+  }
+
+  /// dQ leaves while dK is in flight behind it.
+  State endStep(const State &state, Place once, Scalar isLast,
+                Value queryGradient, Value sumK, Value sumV) {
     queryGradient = b.await(queryGradient, 1);
     ringK.release(b, once, isLast);
     leave(state.turn, [&] {
@@ -314,8 +356,84 @@ private:
     });
     sumK = b.await(sumK);
     ringQ.release(b, state.place);
-    return {ringQ.next(b, state.place), state.turn ^ 1, ownRow + zero, sumK,
-            sumV};
+    return {ringQ.next(b, state.place), state.turn ^ 1, state.groupRow + zero,
+            sumK, sumV};
+  }
+
+  /// The left factor of dP: the buffer, or the warp's rows of it, which are
+  /// zeros if nothing has come.
+  void keepValues(Scalar hasSteps) {
+    factorV = bufferV;
+    if (!keepsV)
+      return;
+    auto load = [&]() -> SmallVector<Value> {
+      return {LoadMatrixOp::create(b, b.lhsType(kWarpRows, dimV, element),
+                                   bufferV, b.i32(0), warpRow, b.i32(0))};
+    };
+    factorV = b.choose(hasSteps, load, [&]() -> SmallVector<Value> {
+      return {factorOf(b.fill(b.f32(0), b.accType(kWarpRows, dimV)))};
+    })[0];
+  }
+
+  /// One block of queries, of which one half is weighed while products of the
+  /// other are in flight.
+  State multiplyHalves(const State &state, Place once,
+                       function_ref<AboutFrom()> ask) {
+    Scalar slot = state.place.slot, ownRow = state.groupRow;
+    auto placeOf = [&](int64_t half) { return slot * 2 + half; };
+    auto queriesOf = [](int64_t half) -> QueriesOfSlot {
+      return {half * kHalf, kHalf};
+    };
+    auto startS = [&](int64_t half) {
+      return startScores(bufferK, ownRow, halvesOfQ, placeOf(half));
+    };
+    auto startP = [&](int64_t half) {
+      return startScores(factorV, ownRow, halvesOfGradient, placeOf(half));
+    };
+    auto startV = [&](int64_t half, const Weighed &weighed, Value sum) {
+      return startSum(sum, factorOf(weighed.weights), halvesOfGradient,
+                      placeOf(half));
+    };
+    auto startK = [&](int64_t half, Value factor, Value sum) {
+      return startSum(sum, factor, halvesOfQ, placeOf(half));
+    };
+    auto differentiate = [&](int64_t half, const Weighed &weighed,
+                             Value gradient, const About &about) {
+      Value delta = columnsOf(slot, Statistic::delta, queriesOf(half));
+      Value factor = factorOf(gradientOf(b, weighed.weights, gradient, delta,
+                                         weighed.slopes, about.isOpen));
+      StoreTransposedOp::create(b, factor, bufferScores, state.turn,
+                                b.i32(half * kHalf), warpRow);
+      return factor;
+    };
+
+    ringGradient.awaitFull(b, state.place);
+    Shift shift = shiftColumns(slot, queriesOf(0));
+    ringQ.awaitFull(b, state.place);
+    Value scores = startS(0), gradient = startP(0), scoresBehind = startS(1);
+    AboutFrom aboutFrom = ask();
+    About about = aboutFrom(0);
+    Scalar isLast = about.isLast;
+    Weighed weighed = weigh(*scale, b.await(scores, 2), shift, about,
+                            /*wantsSlopes=*/true);
+    Value sumV = startV(0, weighed, state.sumV);
+    Value factor = differentiate(0, weighed, b.await(gradient, 2), about);
+    gradient = startP(1);
+    Value sumK = startK(0, factor, state.sumK);
+
+    shift = shiftColumns(slot, queriesOf(1));
+    about = aboutFrom(kHalf);
+    weighed = weigh(*scale, b.await(scoresBehind, 3), shift, about,
+                    /*wantsSlopes=*/true);
+    sumV = startV(1, weighed, sumV);
+    factor = differentiate(1, weighed, b.await(gradient, 2), about);
+    ringV.release(b, once, isLast);
+    meetBehindScores();
+    Value queryGradient = startGradient(state.turn, ownRow);
+    sumK = startK(1, factor, sumK);
+    sumV = b.await(sumV, 2);
+    ringGradient.release(b, state.place);
+    return endStep(state, once, isLast, queryGradient, sumK, sumV);
   }
 
   /// Leaves something in the warpgroup's stage for the writer.
@@ -335,6 +453,7 @@ private:
     return turn ^ 1;
   }
 
+  Value factorV; ///< of dP: the buffer, or the warp's rows
   std::optional<ScoreScale> scale;
   Scalar group, groupRow, warpInGroup, warpRow; // of consumers
   Scalar zero;                                  // as no compiler knows

@@ -114,9 +114,13 @@ TileOrder GradientFrame::order() const {
 
 Value GradientFrame::startScores(Value own, Scalar row, Value streamed,
                                  Scalar slot) const {
-  return WgmmaOp::create(b, b.pendingType(this->streamed), own, b.i32(0), row,
-                         streamed, slot, /*rhsColumn=*/Value(),
-                         /*transpose=*/true, /*acc=*/Value());
+  bool isInRegisters = isa<FragType>(own.getType());
+  Value stage = isInRegisters ? Value() : Value(b.i32(0));
+  int64_t columns = cast<SmemType>(streamed.getType()).getRows();
+  return WgmmaOp::create(b, b.pendingType(columns), own, stage,
+                         isInRegisters ? Value() : Value(row), streamed, slot,
+                         /*rhsColumn=*/Value(), /*transpose=*/true,
+                         /*acc=*/Value());
 }
 
 Value GradientFrame::startSum(Value sum, Value factor, Value streamed,
@@ -130,8 +134,8 @@ Value GradientFrame::startSum(Value sum, Value factor, Value streamed,
 }
 
 Value GradientFrame::factorOf(Value accumulator) const {
-  return CastOp::create(b, b.lhsType(kWarpRows, streamed, element),
-                        accumulator);
+  int64_t columns = cast<FragType>(accumulator.getType()).getColumns();
+  return CastOp::create(b, b.lhsType(kWarpRows, columns, element), accumulator);
 }
 
 //===----------------------------------------------------------------------===//
@@ -218,16 +222,20 @@ void GradientFrame::reserveStatistics(int64_t slots) {
   bufferStatistics = AllocOp::create(b, type, "statistics");
 }
 
-Value GradientFrame::columnsOf(Scalar slot, Statistic which) const {
-  return GetColumnsOp::create(b, b.accType(kWarpRows, streamed),
-                              bufferStatistics, slot, b.i32(0),
-                              b.i32(firstOf(which)));
+Value GradientFrame::columnsOf(Scalar slot, Statistic which,
+                               QueriesOfSlot some) const {
+  return GetColumnsOp::create(
+      b, b.accType(kWarpRows, some.count ? some.count : streamed),
+      bufferStatistics, slot, b.i32(0), b.i32(firstOf(which) + some.first));
 }
 
-Shift GradientFrame::shiftColumns(Scalar slot) const {
-  Shift shift{columnsOf(slot, Statistic::shift), nullptr, shiftIsEnough()};
+Shift GradientFrame::shiftColumns(Scalar slot, QueriesOfSlot some) const {
+  Shift shift{columnsOf(slot, Statistic::shift, some), nullptr,
+              shiftIsEnough()};
   if (problem.lseLow)
-    shift.low = [this, slot] { return columnsOf(slot, Statistic::low); };
+    shift.low = [this, slot, some] {
+      return columnsOf(slot, Statistic::low, some);
+    };
   return shift;
 }
 
@@ -254,12 +262,13 @@ GradientFrame::About GradientFrame::aboutListed(const GradientStep &step,
                                                 Scalar row,
                                                 const Scoring::Rows &rows,
                                                 Scalar areWhole,
-                                                Scalar endOfRows) const {
+                                                Scalar endOfRows,
+                                                int64_t first) const {
   About about{
-      step.isLast, isOpen(step, areWhole), step.block * streamed, rows, {}};
+      step.isLast, isOpen(step, areWhole), columnOf(step, first), rows, {}};
   about.hidden = [=, isOpen = about.isOpen](Value scores) {
     return hiddenUnless(b, isOpen, scores, [&](Value scores) {
-      return hide(scores, row, step, rows, endOfRows);
+      return hide(scores, row, step, columnOf(step, first), rows, endOfRows);
     });
   };
   return about;
@@ -323,6 +332,11 @@ Tile GradientFrame::drawn(const Tile &tile) const {
   return ownsKeys ? lists->countedOfAll(tile, sharers) : lists->counted(tile);
 }
 
+Scalar GradientFrame::columnOf(const GradientStep &step, int64_t first) const {
+  Scalar column = step.block * streamed;
+  return first == 0 ? column : column + first;
+}
+
 Scalar GradientFrame::isOpen(const GradientStep &step, Scalar areWhole) const {
   Scalar isOpen = b.boolean(true);
   if (hidesInCut())
@@ -335,18 +349,18 @@ Scalar GradientFrame::isOpen(const GradientStep &step, Scalar areWhole) const {
 }
 
 Value GradientFrame::hide(Value scores, Scalar row, const GradientStep &step,
-                          const Scoring::Rows &rows, Scalar endOfRows) const {
-  Scalar first = step.block * streamed;
+                          Scalar column, const Scoring::Rows &rows,
+                          Scalar endOfRows) const {
   auto hideEnd = [&]() -> SmallVector<Value> {
-    return {band->withoutMask().hide(b, scores, row, first, endOfRows)};
+    return {band->withoutMask().hide(b, scores, row, column, endOfRows)};
   };
   if (!hidesInCut())
     return hideEnd()[0];
   return b.choose(
       step.isCut,
       [&]() -> SmallVector<Value> {
-        Value seen = band->hide(b, scores, row, first, endOfRows);
-        return {scoring.hidden(b, rows, seen, first, /*isCut=*/true)};
+        Value seen = band->hide(b, scores, row, column, endOfRows);
+        return {scoring.hidden(b, rows, seen, column, /*isCut=*/true)};
       },
       hideEnd)[0];
 }

@@ -46,6 +46,11 @@ struct GradientStep {
   Scalar isCut = {}, isLast = {};
 };
 
+/// Queries of a slot: all, or so many from `first` on.
+struct QueriesOfSlot {
+  int64_t first = 0, count = 0;
+};
+
 /// What a launch's tiles are made of.
 struct GradientRows {
   bool ownsKeys;         ///< or queries
@@ -151,8 +156,9 @@ struct GradientFrame {
   /// A buffer of them for so many blocks.
   void reserveStatistics(int64_t slots);
   /// One of a slot as a fragment of equal rows.
-  mlir::Value columnsOf(Scalar slot, Statistic which) const;
-  Shift shiftColumns(Scalar slot) const;
+  mlir::Value columnsOf(Scalar slot, Statistic which,
+                        QueriesOfSlot some = {}) const;
+  Shift shiftColumns(Scalar slot, QueriesOfSlot some = {}) const;
 
   //===--------------------------------------------------------------------===//
   // Scores
@@ -177,10 +183,11 @@ struct GradientFrame {
   About aboutRun(Scalar isLast, Scalar isOpen, Scalar column,
                  const Scoring::Rows &rows,
                  std::function<mlir::Value(mlir::Value scores)> hide) const;
-  /// Of a listed step, for own rows from `row` on.
+  /// Of a listed step, for own rows from `row` on, and streamed ones from its
+  /// `first` on.
   About aboutListed(const GradientStep &step, Scalar row,
                     const Scoring::Rows &rows, Scalar areWhole = {},
-                    Scalar endOfRows = {}) const;
+                    Scalar endOfRows = {}, int64_t first = 0) const;
   /// Of a step P, and the slopes of its scores if somebody wants them.
   struct Weighed {
     mlir::Value weights, slopes;
@@ -244,12 +251,16 @@ struct GradientFrame {
 private:
   /// Whether somebody hides pairs of partial blocks.
   bool hidesInCut() const { return !problem.mask.isOpen() || scoring.hides(); }
+  /// Of a block's streamed rows the one behind so many.
+  Scalar columnOf(const GradientStep &step, int64_t first) const;
   /// Whether every pair of a listed step is seen, and all rows of the tile
   /// exist, if that is asked.
   Scalar isOpen(const GradientStep &step, Scalar areWhole) const;
-  /// Sets to -inf the scores that a listed step hides, of rows from `row` on.
+  /// Sets to -inf the scores that a listed step hides, of rows from `row` on
+  /// and of streamed ones from `column` on.
   mlir::Value hide(mlir::Value scores, Scalar row, const GradientStep &step,
-                   const Scoring::Rows &rows, Scalar endOfRows) const;
+                   Scalar column, const Scoring::Rows &rows,
+                   Scalar endOfRows) const;
 };
 
 /// The queries of a warp, 16 of a strip: of the launches that have blocks for

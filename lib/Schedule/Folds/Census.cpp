@@ -118,6 +118,7 @@ private:
     result.grids.push_back({});
     result.grids.back().warps = node.workers.warps;
     smem.clear();
+    kept.clear();
     own = &node;
     enter(around, {node.axis, node.step});
     GridCensus &grid = result.grids.back();
@@ -147,8 +148,9 @@ private:
   /// Blocks of a tile of this grid, by parallel loops or parts of the keys.
   int64_t parts = 0;
   const Grid *own = nullptr; ///< that is counted
-  /// Tensors that this grid has put into shared memory so far.
-  std::vector<Tensor> smem;
+  /// Tensors that this grid has put into shared memory so far, and those of
+  /// them that are left factors in registers.
+  std::vector<Tensor> smem, kept;
 
   void cutIntoRounds(const Grid &node) {
     GridCensus &grid = result.grids.back();
@@ -404,9 +406,10 @@ private:
     return extent;
   }
 
-  bool isInSmem(Tensor tensor) const {
-    return std::find(smem.begin(), smem.end(), tensor) != smem.end();
+  static bool isIn(const std::vector<Tensor> &some, Tensor tensor) {
+    return std::find(some.begin(), some.end(), tensor) != some.end();
   }
+  bool isInSmem(Tensor tensor) const { return isIn(smem, tensor); }
 
   /// Tiles of 64 rows that the warpgroups of a pipeline have in a step.
   int64_t groupTiles(const Node &node, const Surroundings &around,
@@ -537,8 +540,12 @@ private:
     if (use.isPanelled && needsSplit(problem))
       use.partProducts =
           around.crew.workers.isOfProducts ? kScaledProducts : kPartProducts;
+    if (node.is<Hold>() && !putsInSmem(node) && isInSmem(tensor)) {
+      use.aInSmem = true;
+      kept.push_back(tensor);
+    }
     if (product) {
-      use.aInSmem = isInSmem(product->a);
+      use.aInSmem = isInSmem(product->a) && !isIn(kept, product->a);
       use.bInSmem = isInSmem(product->b);
     }
     if (node.is<Weigh>())

@@ -393,7 +393,9 @@ private:
       return 0;
     if (tensor == Tensor::P)
       return weights(hold.columns.count);
-    return shapeOf(tensor).cols ? accumulator(hold, steps) : 0;
+    if (isInput(tensor, problem)) // a left factor
+      return weights(columns(tensor, steps));
+    return shapeOf(tensor).cols ? hold.buffers * accumulator(hold, steps) : 0;
   }
 
   void stored(const verb::Store &store, Steps steps) {
@@ -497,7 +499,7 @@ private:
           },
           // A split takes the place of what is counted already.
           [](verb::OneOf<verb::Split, verb::Spill>) {});
-    return std::max(held, behind) + inner;
+    return std::max(held + inner, behind);
   }
 };
 

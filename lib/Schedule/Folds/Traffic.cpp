@@ -121,8 +121,8 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
       [&](const Differentiate &) {
         return use.aInSmem ? columnBytes(Tensor::Delta) : 0;
       },
-      [&](const Hold &hold) { // put there once
-        return hold.level == Level::Smem ? wholeTile() : 0;
+      [&](const Hold &hold) { // put there once, or taken from there
+        return hold.level == Level::Smem || use.aInSmem ? wholeTile() : 0;
       },
       [&](const Reduce &) { // by the copy engine, what warpgroups put there
         return use.isPanelled ? 2 * slowBytes(use, problem) : 0;

@@ -50,6 +50,10 @@
 // Sums and statistics lie in scratch memory in whole tiles, thread by thread.
 // They take 4d and 8 bytes for each query: twice what Q does in 16 bits.
 //
+// With `overlap = 2` a block of 128 queries is weighed in two halves, each
+// beside products of the other: rows of K and V, which are left factors, are
+// read once for each.  With `overlap = 3` those of V are read once for a tile.
+//
 // A warpgroup has 64 keys.  Their scores and dP lie the other way round (S^T =
 // K Q^T), so that P^T and dS^T are left factors as they come, in registers.
 // Only dS crosses shared memory, because dQ sums over the keys of all
@@ -59,11 +63,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Schedule/Registry.h"
+#include <algorithm>
 
 using namespace attn;
 
 /// Warps of a block of the last grid: each has 16 rows of a strip.
 static constexpr int64_t kStripWarps = 4;
+/// Of `overlap`.
+static constexpr int64_t kInHalves = 2, kKeepsValues = 3;
 
 static Schedule build(const Tiles &t) {
   int64_t key = t.get("key"), queries = t.get("query_block");
@@ -85,23 +92,35 @@ static Schedule build(const Tiles &t) {
   if (!crew.order.firstStores)
     zeros.push_back(always(inTiles(spill(Tensor::GradQ))));
   Grid prepare = statisticsGrid(queries, std::move(zeros));
-  Body step = {
-      stream(Tensor::Q, Level::Smem), stream(Tensor::GradO, Level::Smem),
-      inTilesOf(queries, stream(Tensor::Stats, Level::Smem)), hold(Tensor::S),
-      multiply(Tensor::S, Tensor::K, Tensor::Q), weigh(Tensor::S),
-      hold(Tensor::GradP), multiply(Tensor::GradP, Tensor::V, Tensor::GradO),
-      multiply(Tensor::GradV, Tensor::P, Tensor::GradO),
-      differentiate(Tensor::GradP),
-      multiply(Tensor::GradK, Tensor::GradS, Tensor::Q),
-      // Behind dK, whose factor is in registers.
-      hold(Tensor::GradS, Level::Smem, 2), dealt(hold(Tensor::GradQ)),
-      dealt(multiply(Tensor::GradQ, Tensor::GradS, Tensor::K)),
-      inTiles(reduce(Tensor::GradQ, 0))};
-  Grid main = grid(Axis::Key, key, crew,
-                   {hold(Tensor::GradK), hold(Tensor::GradV),
-                    load(Tensor::K, Level::Smem), load(Tensor::V, Level::Smem),
-                    loop(Axis::Query, queries, t.get("stages", 2), step),
-                    store(Tensor::GradK), store(Tensor::GradV)});
+  bool inHalves = t.get("overlap", 1) >= kInHalves;
+  // S of the next half is in flight beside that of this one.
+  Body products = {hold(Tensor::S, Level::Registers, inHalves ? 2 : 1),
+                   multiply(Tensor::S, Tensor::K, Tensor::Q),
+                   weigh(Tensor::S),
+                   hold(Tensor::GradP),
+                   multiply(Tensor::GradP, Tensor::V, Tensor::GradO),
+                   multiply(Tensor::GradV, Tensor::P, Tensor::GradO),
+                   differentiate(Tensor::GradP),
+                   multiply(Tensor::GradK, Tensor::GradS, Tensor::Q)};
+  Body step = sequence(
+      {{stream(Tensor::Q, Level::Smem), stream(Tensor::GradO, Level::Smem),
+        inTilesOf(queries, stream(Tensor::Stats, Level::Smem))},
+       slices(Axis::Query, inHalves ? kWarpgroupRows : 0, 1,
+              std::move(products)),
+       // Behind dK, whose factor is in registers.
+       {hold(Tensor::GradS, Level::Smem, 2), dealt(hold(Tensor::GradQ)),
+        dealt(multiply(Tensor::GradQ, Tensor::GradS, Tensor::K)),
+        inTiles(reduce(Tensor::GradQ, 0))}});
+  Body kept;
+  if (t.get("overlap", 1) >= kKeepsValues)
+    kept.push_back(hold(Tensor::V));
+  Grid main = grid(
+      Axis::Key, key, crew,
+      sequence({{hold(Tensor::GradK), hold(Tensor::GradV),
+                 load(Tensor::K, Level::Smem), load(Tensor::V, Level::Smem)},
+                std::move(kept),
+                {loop(Axis::Query, queries, t.get("stages", 2), step),
+                 store(Tensor::GradK), store(Tensor::GradV)}}));
   verb::Absorb sums = inTiles(absorb(Tensor::GradQ));
   Grid finish =
       grid(Axis::Query, kStripRows, kStripWarps,
@@ -155,6 +174,12 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
     return "expects 64 queries for each of " + number(warpgroups) +
            " warpgroups, or as many columns of dQ, but got " + number(queries) +
            " queries and a head dim of " + number(problem.headDim);
+  int64_t widest = std::max(problem.headDim, problem.headDimV);
+  if (t.get("overlap") >= kInHalves &&
+      (queries != 2 * kWarpgroupRows || widest > kPanelColumns))
+    return "expects 128 queries of " + number(kPanelColumns) +
+           " columns at most for blocks in halves, but got " + number(queries) +
+           " of " + number(widest);
   if (t.get("stages") < 2 || t.get("stages") > 3)
     return "expects two or three stages, but got " + number(t.get("stages"));
   if (t.get("persistent") != 1)
@@ -199,19 +224,21 @@ namespace attn::schedules {
 // Named as the file and as users write it.
 // NOLINTNEXTLINE(readability-identifier-naming)
 ScheduleKind flash_backward() {
-  Form pipeline = {
-      {TensorCoreFamily::wgmma},
-      {extentParameter("key", {128, 64}),
-       extentParameter("query_block", {64, 128}),
-       choiceParameter("beside", {2, 1, 0})},
-      {choiceParameter("overlap", {1, 0}), countParameter("stages", {3, 2})},
-      {choiceParameter("ordered", {0, 1}),
-       choiceParameter("short_first", {0, 1}),
-       choiceParameter("first_stores", {1, 0}),
-       choiceParameter("persistent", {1})},
-      build,
-      checkPipeline,
-      checkPattern};
+  // In halves only where somebody asks for it.
+  Parameter overlap = choiceParameter("overlap", {1, 0});
+  overlap.most = kKeepsValues;
+  Form pipeline = {{TensorCoreFamily::wgmma},
+                   {extentParameter("key", {128, 64}),
+                    extentParameter("query_block", {64, 128}),
+                    choiceParameter("beside", {2, 1, 0})},
+                   {overlap, countParameter("stages", {3, 2})},
+                   {choiceParameter("ordered", {0, 1}),
+                    choiceParameter("short_first", {0, 1}),
+                    choiceParameter("first_stores", {1, 0}),
+                    choiceParameter("persistent", {1})},
+                   build,
+                   checkPipeline,
+                   checkPattern};
   // Accumulators of dK and dV, as wide as rows of K and V, side by side.
   pipeline.mostHeadDim = 128;
   pipeline.launches = launches;

@@ -2,7 +2,8 @@
 with what was written: see tools/dev/sass.py.
 
 `hygiene_backward.py ATTN_OPT PTXAS MACHINE
-                     [deterministic | like_warps | apart | merged | kept] [low]`
+                     [deterministic | like_warps | apart | merged | kept | halves]
+                     [low]`
 
 Kernels must be as sass.py wants them, but for the main ones of flash_backward
 and, on Hopper, of split_backward and spill_backward:
@@ -35,6 +36,9 @@ f32, P and dP are half of all registers, and SINGLE allows for a few others.
 PREPARE allows the launch that makes statistics, whose rows on their way take all
 registers, to keep the two numbers of its block.
 
+With `halves` they are those of flash_backward that weigh blocks in halves, where
+nothing at all is in local memory between products.
+
 With `low` LSE comes in two words.
 
 Prints one line per kernel; the exit status is 1 when one is not as written.
@@ -62,6 +66,9 @@ SPLIT = [(64, 64, "bf16", "causal"), (128, 128, "bf16", "none"),
 # Wider ones, on Hopper only.
 WIDE = [(192, 192, "bf16", "causal", "split_backward"), (256, 256, "bf16", "none"),
         (512, 512, "bf16", "none"), (1024, 320, "f16", "causal")]
+# Of flash_backward in halves, whole heads and narrower ones.
+HALVES = [(64, 64, "bf16", "none"), (64, 64, "f16", "causal"),
+          (32, 64, "bf16", "causal"), (64, 64, "bf16", "window<256, 0>")]
 # Of spill_backward on wgmma.
 PRODUCTS = WIDE[1:] + [(136, 1000, "bf16", "causal_bottom_right"),
                        (512, 512, "bf16", "causal"),
@@ -94,6 +101,7 @@ KEPT_AROUND, KEPT = 12, 4
 # 32 wgmma.  S and dP of 128 queries take 128 registers beside dK, dV and P, as dK
 # and dV of d = 128 do beside the rest: a bound of a mask may not find one.
 SHORT = {(128, 64): 20, (128, 32): 4, (64, 128): 1}
+IN_HALVES = re.compile(r"overlap = [23]")
 # The low word of LSE is one number more to address.
 LOW = {(64, 128): 1}
 
@@ -102,7 +110,7 @@ def function(number, problem, attributes, low):
     d, d_v, dtype, mask, *schedule = problem
     for name in schedule:
         attributes = attributes.replace(
-            "}", f", schedule = #attn.schedule<{name}>}}")
+            "}", f", schedule = #attn.schedule<{name}>}}").replace("{, ", "{")
     attributes = attributes.replace("WARPS", "8" if dtype == "f32" else "4")
     q, o = (f"tensor<2x16x4096x{cols}x{dtype}>" for cols in (d, d_v))
     lse = "tensor<2x16x4096xf32>"
@@ -170,7 +178,8 @@ def main_faults(kernel, schedule, shape, said, wanted, got, before, around):
             ("around products", got[start:first] + got[last:],
              around + (KEPT_AROUND if is_kept else 0)),
             ("between products", got[first:last],
-             KEPT if is_kept else SHORT.get(shape, 0) +
+             KEPT if is_kept else
+             (0 if IN_HALVES.search(schedule) else SHORT.get(shape, 0)) +
              (LOW.get(shape, 0) if "_lse_low" in kernel else 0))):
         local = names.count("STL") + names.count("LDL")
         if local > most:
@@ -246,6 +255,10 @@ def main():
         problems = [(*problem[:4], f"spill_backward, kept = 1, merged = {merged}")
                     for merged in (0, 1) for problem in PRODUCTS]
         attributes = " {deterministic}"
+    elif rest == ["halves"]:
+        problems = [(*problem, f"flash_backward, overlap = {overlap}")
+                    for overlap in (2, 3) for problem in HALVES]
+        attributes = " {}"
     elif rest == ["like_warps"]:
         problems = LIKE_WARPS
         attributes = " {schedule = #attn.schedule<spill_backward, warps = WARPS>}"

@@ -37,7 +37,8 @@ struct Choice {
 /// Strips whose sums are dealt out by columns, by rows, and not at all; by
 /// columns they have two panels.  dQ is finished in its own launch and beside,
 /// added up in any order and in that of tiles, to zeros and to what the first
-/// tile stores; statistics come from a launch and from beside.
+/// tile stores; statistics come from a launch and from beside.  Blocks are
+/// weighed whole and in halves.
 const Choice kChoices[] = {{128, 64, 2},
                            {128, 64, 3, 0},
                            {128, 128, 2, 0},
@@ -67,7 +68,13 @@ const Choice kChoices[] = {{128, 64, 2},
                            {64, 64, 2, 1, 2, 0, 0, 1},
                            {128, 128, 2, 0, 2, 1},
                            {128, 64, 3, 0, 2, 1, 0, 1},
-                           {64, 64, 2, 1, 2, 1, 1, 1}};
+                           {64, 64, 2, 1, 2, 1, 1, 1},
+                           {128, 128, 2, 2},
+                           {128, 128, 2, 2, 1, 0, 0, 1},
+                           {128, 128, 2, 2, 2, 1},
+                           {128, 128, 2, 3, 1},
+                           {128, 128, 2, 3, 0, 1, 1, 1},
+                           {128, 128, 2, 3, 2, 0, 0, 1}};
 int64_t headDimOf(const Choice &choice) {
   return choice.key != choice.queryBlock ? 80 : 32;
 }
@@ -97,6 +104,10 @@ TEST_F(FlashBackward, HeadDimensions) {
         check(problem(90, 140, d, dv, {MaskKind::causal}, DataType::f16),
               Choice{rows, rows, 2, 1, beside, 0, 0, firstStores});
   }
+  for (int64_t overlap : {2, 3})
+    for (auto [d, dv] : {Dims{8, 64}, {64, 64}, {40, 24}})
+      check(problem(90, 140, d, dv, {MaskKind::window, 60, 10}, DataType::f16),
+            Choice{128, 128, 2, overlap, 1, 0, 0, 1});
 }
 
 TEST_F(FlashBackward, HeadsShareKeys) {
