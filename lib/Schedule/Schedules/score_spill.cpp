@@ -390,12 +390,16 @@ static std::optional<std::string> checkParts(const Tiles &t,
   return checkRounds(t, problem);
 }
 
-/// Lists are walked in parts, both products in one launch.
+/// Lists are walked in parts, both products in one launch, an entry at a time.
 static std::optional<std::string> checkListsOfParts(const Tiles &t,
                                                     const Problem &problem) {
   if (problem.pattern && !isMerged(t))
     return std::string("expects scores and outputs in one launch where blocks "
                        "are listed, but got merged = 0");
+  if (problem.pattern && problem.pattern->size().keys != t.get("key_block"))
+    return "expects blocks of " + number(t.get("key_block")) +
+           " keys, as tiles of scores have, but got " +
+           str(problem.pattern->size());
   return checkTilesOfBlocks({t.get("query"), t.get("key_block")}, problem);
 }
 

@@ -61,10 +61,16 @@ struct Group {
   bool seesAny(int64_t r0, int64_t k0, int64_t keys) const {
     int64_t head = p.pattern ? list * p.heads / p.pattern->lists() : 0;
     for (int64_t i = r0; i < std::min(r0 + 128 * cluster, p.queries); ++i)
-      for (int64_t j = k0; j < std::min(k0 + keys, p.keys); ++j)
+      for (int64_t j = k0; j < std::min(k0 + keys, end()); ++j)
         if (isVisible(p, head, i, j))
           return true;
     return false;
+  }
+
+  /// Blocks that are listed have all their tiles, those behind the last key
+  /// too.
+  int64_t end() const {
+    return p.pattern ? roundUp(p.keys, p.pattern->size().keys) : p.keys;
   }
 
   /// The first keys of all shares of the strips that a tile has, one at least.
@@ -76,7 +82,7 @@ struct Group {
         strips.back().push_back(k0 + 128 * share);
     };
     int64_t step = p.pattern ? 128 : strip;
-    for (int64_t k0 = 0; k0 < p.keys; k0 += step) {
+    for (int64_t k0 = 0; k0 < end(); k0 += step) {
       if (!seesAny(r0, k0, step))
         continue;
       if (!p.pattern)
