@@ -3,7 +3,7 @@
 
     blocks.py [--out tools/bench/results/blocks-h100.json] [--seconds 300]
               [--head-dims 64,128,256] [--rows 16384,32768]
-              [--directions forward,backward]
+              [--directions forward,backward] [--dtype bf16]
 
 Every block of 128 queries sees blocks of 128 keys that are drawn for each of 16
 heads, its own among them; all of them are full.  Candidates take turns in one
@@ -11,8 +11,10 @@ process (turns.py); a rate counts the pairs that are visible.  `dense` is attn
 on all pairs without lists.  Gradients are those of one call behind a forward
 that is kept, and count 2.5 times forward; attn's walk transposed lists, which
 are made beforehand, as FlashAttention-4's are.  Each result of attn is compared
-with fp64 on rows that are drawn.  docs/performance.md has the figures.  Needs PyTorch, the attn
-wheel and flash-attn-4, which takes part to d = 128.
+with fp64 on rows that are drawn.  FlashAttention-4 takes part in 16 bits to d =
+128, where it is installed; `--head-dims 512` and `--dtype f32` are what small
+caches are for, which attn's rate is held against its own without lists.
+docs/performance.md has the figures.  Needs PyTorch and the attn wheel.
 """
 
 from __future__ import annotations
@@ -32,7 +34,20 @@ from turns import (Call, RESULTS, document, event_clock, in_turns, measure_all,
 HEADS, BLOCK = 16, 128
 DENSITIES = (0.5, 0.25, 0.125, 0.0625)
 MOST_OF_FA4 = 128  #: its head dimension
+#: What an error may be, beside the sum of what was added up.
+LIMITS = {"bf16": 2 ** -6, "f16": 2 ** -9, "f32": 2 ** -16}
 ROWS_CHECKED = 16
+
+
+def has_fa4(tensor: Any) -> bool:
+    """Whether FlashAttention-4 is there and takes such rows."""
+    if tensor.shape[-1] > MOST_OF_FA4 or tensor.itemsize != 2:
+        return False
+    try:
+        import flash_attn.cute  # noqa: F401
+    except ImportError:
+        return False
+    return True
 
 
 def draw(rows: int, density: float) -> Any:
@@ -136,7 +151,7 @@ def check_gradients(found: tuple[Any, ...], given: tuple[Any, ...],
     return worst
 
 
-def calls_forward(head_dim: int, tensors: list[Any], seen: Any
+def calls_forward(tensors: list[Any], seen: Any
                   ) -> tuple[dict[str, Call], Callable[[], float]]:
     """What takes turns, and what then says the error of attn."""
     import attn
@@ -148,12 +163,12 @@ def calls_forward(head_dim: int, tensors: list[Any], seen: Any
     calls: dict[str, Call] = {
         "attn": lambda: attn.forward(q, k, v, block_mask=mask, out=o),
         "dense": lambda: attn.forward(q, k, v, out=dense)}
-    if head_dim <= MOST_OF_FA4:
+    if has_fa4(q):
         calls["fa4"] = fa4_call(q, k, v, lists)
     return calls, lambda: check(o, q, k, v, seen)
 
 
-def calls_backward(head_dim: int, tensors: list[Any], seen: Any
+def calls_backward(tensors: list[Any], seen: Any
                    ) -> tuple[dict[str, Call], Callable[[], float]]:
     import attn
     import torch
@@ -171,7 +186,7 @@ def calls_backward(head_dim: int, tensors: list[Any], seen: Any
                                       **outs),
         "dense": lambda: attn.backward(do, q, k, v, whole, whole_lse,
                                        **others)}
-    if head_dim <= MOST_OF_FA4:
+    if has_fa4(q):
         calls["fa4"] = fa4_gradient(q, k, v, do, lists, transposed)
     return calls, lambda: check_gradients(
         tuple(outs.values()), (do, q, k, v, o, lse), seen)
@@ -182,25 +197,27 @@ def with_no_partial(full: tuple[Any, Any]) -> tuple[Any, ...]:
     return (torch.zeros_like(full[0]), torch.zeros_like(full[1]), *full)
 
 
-def measure(direction: str, head_dim: int, rows: int,
-            density: float) -> dict[str, Any]:
+def measure(direction: str, head_dim: int, rows: int, density: float,
+            dtype: str = "bf16") -> dict[str, Any]:
     import torch
-    tensors = [torch.randn(1, HEADS, rows, head_dim, device="cuda",
-                           dtype=torch.bfloat16) for _ in range(3)]
+    kind = {"bf16": torch.bfloat16, "f16": torch.float16,
+            "f32": torch.float32}[dtype]
+    tensors = [torch.randn(1, HEADS, rows, head_dim, device="cuda", dtype=kind)
+               for _ in range(3)]
     seen = draw(rows, density)
     is_forward = direction == "forward"
     calls, error_of = (calls_forward if is_forward else calls_backward)(
-        head_dim, tensors, seen)
+        tensors, seen)
     found = in_turns(calls, event_clock)
     error = error_of()
-    if not error < 2 ** -6:
+    if not error < LIMITS[dtype]:
         sys.exit(f"{direction}, d = {head_dim}, {rows} rows, {density:g} of "
                  f"the blocks: attn is off by {error:.3g} of what was summed")
     pairs = {"dense": HEADS * rows * rows}
     visible = int(seen.sum()) * BLOCK * BLOCK
     flops = 4 * head_dim * (1 if is_forward else 2.5)
     return {"direction": direction, "head_dim": head_dim, "rows": rows,
-            "mask": "none", "density": density,
+            "dtype": dtype, "mask": "none", "density": density,
             "tflops": {name: round(flops * pairs.get(name, visible)
                                    / seconds * 1e-12, 1)
                        for name, seconds in found.items()}}
@@ -213,10 +230,11 @@ def main() -> int:
     add("--seconds", type=float, default=300)
     add("--head-dims", type=numbers, default=[64, 128, 256])
     add("--rows", type=numbers, default=[16384, 32768])
+    add("--dtype", choices=sorted(LIMITS), default="bf16")
     add("--directions", type=lambda text: text.split(","),
         default=["forward", "backward"])
     options = parser.parse_args()
-    asked = [(direction, head_dim, rows, density)
+    asked = [(direction, head_dim, rows, density, options.dtype)
              for direction in options.directions
              for head_dim in options.head_dims
              for rows in options.rows for density in DENSITIES]

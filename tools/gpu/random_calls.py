@@ -72,6 +72,7 @@ class Asked:
     backward: bool
     schedule: str | None
     blocks: bool
+    wide: bool
     jax: bool
 
 
@@ -139,6 +140,8 @@ def choose(seed: int, asked: Asked) -> tuple[Problem, str]:
                               dtype=asked.dtype) if asked.borders
                else random_problem(seed, MAX_ROWS, MAX_WORK, asked.dtype))
     problem.blocks = asked.blocks
+    if asked.wide:
+        problem = widened(problem, MAX_WORK)
     if asked.backward:
         problem.inputs = "normal"
         return shaped(problem, asked.schedule), "backward"
@@ -200,6 +203,8 @@ def main() -> None:
                         help="of gradients, instead of the derived ones")
     parser.add_argument("--blocks", action="store_true",
                         help="lists of blocks say what is visible")
+    parser.add_argument("--wide", action="store_true",
+                        help="heads four times as wide, for small caches")
     parser.add_argument("--jobs", type=int,
                         default=min(8, os.cpu_count() or 1))
     options = parser.parse_args()
@@ -216,7 +221,8 @@ def main() -> None:
     jax_call = (None if options.backward or options.blocks
                 else jax_front_end())
     asked = Asked(options.borders, options.dtype, options.backward,
-                  options.schedule, options.blocks, jax_call is not None)
+                  options.schedule, options.blocks, options.wide,
+                  jax_call is not None)
     rows = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         futures = {
@@ -268,6 +274,7 @@ def main() -> None:
             "borders": options.borders, "schedule": options.schedule,
             "count": options.count, "failed": len(failed),
             "backward": options.backward, "blocks": options.blocks,
+            "wide": options.wide,
             "unsupported": len(unsupported),
             "seconds": round(seconds, 1),
             "rows": sorted(rows, key=lambda row: row["seed"])}, indent=1))

@@ -56,6 +56,12 @@ struct StripRange {
 Visits visitsOfStrip(const Problem &problem, Axis outer, int64_t outerStep,
                      int64_t innerStep, const StripRange &strip);
 
+/// Of a problem with a pattern: inner tiles that each outer one visits are
+/// taken so many at a time, wherever they lie.  Pairs are such steps, of which
+/// the last of an outer tile may have fewer; none is ragged.
+Visits gatheredVisits(const Problem &problem, Axis outer, int64_t outerStep,
+                      int64_t innerStep, int64_t together);
+
 /// The heads that visits are sums over: of `outer` rows, those that have tiles
 /// of their own; of pairs, those with lists of their own.
 int64_t headsOfSum(const Problem &problem, Axis outer);

@@ -283,6 +283,8 @@ verb::Loop seek(Axis axis, int64_t step, int64_t stages, Body body);
 verb::Loop parallel(Axis axis, int64_t step, Body body);
 /// A loop whose tiles may be halves.
 verb::Loop halved(verb::Loop loop);
+/// A loop whose steps gather listed tiles of so many rows.
+verb::Loop gathered(int64_t rows, verb::Loop loop);
 /// A grid of products.
 Grid ofProducts(Grid grid);
 

@@ -78,6 +78,9 @@ struct Loop {
   /// If the mask shows only one half of a tile, the other half is neither
   /// streamed nor multiplied.
   bool isHalved = false;
+  /// Where blocks are listed, a step takes the next ones of a list side by side
+  /// wherever they lie, in tiles of so many rows; 0: what lies side by side.
+  int64_t gathers = 0;
   Body body = {};
 };
 
@@ -254,6 +257,8 @@ Move moveOf(const Node &node);
 /// Where its tile lies or goes to, or leaves from; accumulators are in
 /// registers.
 Level levelOf(const Node &node);
+/// Whether its tensor is in shared memory from then on.
+bool putsInSmem(const Node &node);
 /// Whether its tile takes room of fast memory.
 bool occupies(const Node &node);
 

@@ -76,8 +76,10 @@ void Arguments::map(TileBuilder &b, const NamedRole &array, int64_t boxRows,
 
 KernelOp Arguments::createKernel(TileBuilder &builder,
                                  const KernelRequest &request, int64_t warps) {
-  // Launches for strips of queries, beside those with tiles, walk nothing.
-  assert((!request.problem.pattern ||
+  // Launches for strips of queries, beside those with tiles, walk nothing, nor
+  // those that rewrite inputs before rounds.
+  bool isBeforeRounds = request.launches.rounds && !request.shape().isInRounds;
+  assert((!request.problem.pattern || isBeforeRounds ||
           request.problem.direction == Direction::backward ||
           llvm::is_contained(roles, ArgumentRole(Role::partialCounts))) &&
          "this kernel does not walk lists");

@@ -42,6 +42,8 @@ KernelOp ColumnSplitFrame::declare() {
                      kGroups +
                          int64_t(llvm::divideCeil(kDrawnSlots, groupSize)));
   arguments.pointer(kCounterRole, i32);
+  if (problem.pattern)
+    BlockLists::declare(arguments, b);
   declareProblem(arguments, b, problem.mask);
   KernelOp kernel =
       arguments.createKernel(b, request, kWarpsPerGroup * (kGroups + 1));
@@ -50,6 +52,8 @@ KernelOp ColumnSplitFrame::declare() {
   reserve();
   queries = arguments.get(b, "queries");
   band.emplace(b, arguments, problem.mask);
+  if (problem.pattern)
+    lists.emplace(b, arguments, problem.pattern->size(), kKeys);
   blocks.emplace(*band, queries, kRows * cluster, strip);
   order.emplace(b, arguments, problem, kRows * cluster,
                 std::max<int64_t>(1, request.sms / (groupSize * cluster)),
@@ -81,7 +85,38 @@ void ColumnSplitFrame::reserve() {
               /*writers=*/1, cluster > 1);
   written = barriers("written", kGroups, kWarpsPerGroup);
   ready = barriers("ready", kGroups, 1);
-  queue = tileQueue(b, kConsumers + kGroups);
+  int64_t readers = kConsumers + kGroups;
+  queue = problem.pattern
+              ? tileQueueOfLists(b, readers, arguments.get(b, "heads"))
+              : TileQueue(tileQueue(b, readers));
+}
+
+KeyWalk ColumnSplitFrame::walkOf(const Tile &tile) const {
+  if (!lists)
+    return blocks->walkOf(b, tile, /*goesUp=*/true);
+  Scalar entries = tile.partialSteps + tile.fullSteps;
+  Scalar strips = b.max(b.ceilDiv(entries, groupSize), b.i32(1));
+  return KeyWalk({b.i32(0), strips}, /*goesUp=*/true);
+}
+
+Scalar ColumnSplitFrame::keyOf(const Tile &tile, Scalar number,
+                               Scalar part) const {
+  if (!lists)
+    return number * strip + part * kKeys;
+  ListWalk walk(b, {lists->partialOf(tile), lists->fullOf(tile)});
+  Scalar entry = entryOf(number, part);
+  return b.wrap(b.choose(
+      entry < walk.steps(),
+      [&]() -> SmallVector<Value> { return {walk.block(entry) * kKeys}; },
+      [&]() -> SmallVector<Value> {
+        return {b.ceilDiv(band->keys, kKeys) * kKeys};
+      })[0]);
+}
+
+KeyBand ColumnSplitFrame::bandOf(const Tile &tile, Scalar number) const {
+  if (!lists)
+    return *band;
+  return band->where(b, entryOf(number, team->part) < tile.partialSteps);
 }
 
 std::optional<int64_t> ColumnSplitFrame::placeOf(int64_t panel) const {

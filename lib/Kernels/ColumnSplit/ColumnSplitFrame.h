@@ -3,6 +3,13 @@
 // Sizes, arguments, buffers, barriers and flags of the kernel that
 // column_split_wgmma.cpp describes.
 //
+// **Lists.**  The strips of a tile whose blocks are listed (BlockLists.h) are
+// cut from its list and not from the keys: part p of strip n has the keys of
+// entry n * G + p, the partial blocks first.  Where the list has ended a part
+// has keys behind the last one, of which nothing is loaded and all is hidden.
+// Example, G = 2: the list 7 2 5 is two strips, of blocks 7 and 2, and of 5 and
+// nothing.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_KERNELS_COLUMNSPLIT_COLUMNSPLITFRAME_H
@@ -38,11 +45,17 @@ struct ColumnSplitFrame {
     return arguments.get(b, mapRole(operand));
   }
 
-  /// The strips of a tile, one after the other: each is traded with the one
-  /// before.
-  KeyWalk walkOf(const Tile &tile) const {
-    return blocks->walkOf(b, tile, /*goesUp=*/true);
+  /// A tile, as the others hear of it from who has drawn it.
+  Tile drawn(const Tile &tile) const {
+    return lists ? lists->counted(tile) : tile;
   }
+  /// The strips of a tile, one after the other: each is traded with the one
+  /// before.  Of a list they are numbered, and there is one at least.
+  KeyWalk walkOf(const Tile &tile) const;
+  /// The first key that a part has of a strip.
+  Scalar keyOf(const Tile &tile, Scalar strip, Scalar part) const;
+  /// What hides keys of the own part of a strip: of full blocks only their end.
+  KeyBand bandOf(const Tile &tile, Scalar strip) const;
 
   /// Whether a panel of Q stays for the tile, and where.  The last one does not
   /// if any does not: it may have fewer columns.
@@ -69,12 +82,14 @@ struct ColumnSplitFrame {
 
   Arguments arguments;
   std::optional<KeyBand> band;
+  std::optional<BlockLists> lists; ///< of a pattern
   std::optional<TileBlocks> blocks;
   std::optional<TileOrder> order;
   std::optional<Team> team;
   Scalar queries;
   mlir::Value bufferQ, units, pieces;
-  mlir::Value queryFull, queryEmpty, written, ready, queue;
+  mlir::Value queryFull, queryEmpty, written, ready;
+  TileQueue queue;
   Ring ring;
 
 private:
@@ -82,6 +97,10 @@ private:
                             int64_t columns) const;
   mlir::Value barriers(llvm::StringRef name, int64_t count, int64_t arrivals);
   void reserve();
+  /// The number of a part's entry in the list.
+  Scalar entryOf(Scalar strip, Scalar part) const {
+    return strip * groupSize + part;
+  }
 };
 
 /// The bodies of the roles.

@@ -21,34 +21,36 @@ public:
     Value flags = f.arguments.get(b, kFlagsRole);
     Place start = Place::writer(b);
     Scalar number = f.team->first(b, *f.order);
-    Tile first = f.order->at(b, number);
+    Tile first = f.drawn(f.order->at(b, number));
     pushTile(b, f.queue, messageOf(b.i32(0)), first);
     b.when(exists(first), [&] { loadQueries(first, b.i32(0)); });
+    SmallVector<Value> init = first.numbers();
+    init.append({number, b.i32(0), start.slot, start.parity});
     b.repeat(
-        {first.row, first.head, first.batch, number, b.i32(0), start.slot,
-         start.parity},
-        [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
+        init, [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
         [&](ValueRange s) -> SmallVector<Value> {
+          Tile tile = Tile::of(b, s.drop_back(kCarried));
+          s = s.take_back(kCarried);
           auto at = [&](int i) { return b.wrap(s[i]); };
-          Tile tile{at(0), at(1), at(2)};
-          Scalar count = at(4), slot = count & b.i32(kDrawnSlots - 1);
-          Place place = loadStrips(tile, {at(5), at(6)}, [&] {
+          Scalar count = at(1), slot = count & b.i32(kDrawnSlots - 1);
+          Place place = loadStrips(tile, {at(2), at(3)}, [&] {
             b.when(f.team->leads, [&] { draw(flags, slot); });
           });
           // A flag holds the number plus 1.
           Scalar number = b.wrap(AwaitOp::create(
                               b, b.getI32Type(), flags,
-                              f.drawnFlag(f.team->rowGroup, slot), at(3) + 2)) -
+                              f.drawnFlag(f.team->rowGroup, slot), at(0) + 2)) -
                           1;
-          Tile next = f.order->at(b, number);
+          Tile next = f.drawn(f.order->at(b, number));
           pushTile(b, f.queue, messageOf(count + 1), next);
           // Under the last strip's output, which needs no queries any more.
           b.when(exists(next), [&] { loadQueries(next, count + 1); });
           KeyWalk walk = f.walkOf(tile);
           place = loadValues(tile, walk, walk.behind(walk.last()),
                              b.i32(kPieces), allPieces(), place);
-          return {next.row,  next.head,  next.batch,  number,
-                  count + 1, place.slot, place.parity};
+          SmallVector<Value> carried = next.numbers();
+          carried.append({number, count + 1, place.slot, place.parity});
+          return carried;
         });
   }
 
@@ -130,7 +132,7 @@ private:
   Place loadScores(const Tile &tile, Scalar n, Place place) {
     Scalar row = tile.row + f.team->rank * kRows;
     Scalar keyHead = this->keyHead(tile);
-    Scalar firstKey = n * f.strip + f.team->part * kKeys;
+    Scalar firstKey = f.keyOf(tile, n, f.team->part);
     auto loadQuery = [&](Scalar column, Place place) {
       return loadUnit(place, "q", tile, tile.head, row, column);
     };
@@ -158,6 +160,8 @@ private:
                    Scalar first, Scalar end, Place place) {
     Scalar keyHead = this->keyHead(tile);
     Scalar column = f.team->part * f.columns;
+    if (f.lists)
+      return loadListed(tile, walk, n, {first, end}, place);
     return place.loop(b, first, end, [&](Scalar piece, Place place) {
       Scalar distance = piece / kPieces;
       Scalar strip = b.select(piece < b.i32(kPieces), n, walk.before(n));
@@ -167,6 +171,26 @@ private:
     });
   }
 
+  /// The same of lists, whose entry is read once for all pieces of a part.
+  Place loadListed(const Tile &tile, const KeyWalk &walk, Scalar n, Run pieces,
+                   Place place) {
+    Scalar keyHead = this->keyHead(tile);
+    Scalar column = f.team->part * f.columns;
+    return place.loop(
+        b, pieces.begin / kPieces, pieces.end / kPieces,
+        [&](Scalar distance, Place place) {
+          Scalar strip = b.select(distance < b.i32(1), n, walk.before(n));
+          Scalar first = f.keyOf(tile, strip, f.team->partAfter(b, distance));
+          return place.loop(
+              b, b.i32(0), b.i32(kPieces), [&](Scalar piece, Place place) {
+                return loadUnit(place, "v", tile, keyHead,
+                                first + piece * kPieceKeys, column);
+              });
+        });
+  }
+
+  /// Numbers that the role carries beside those of a tile.
+  static constexpr size_t kCarried = 4;
   static constexpr int64_t kRows = ColumnSplitFrame::kRows;
   static constexpr int64_t kKeys = ColumnSplitFrame::kKeys;
   static constexpr int64_t kPanel = ColumnSplitFrame::kPanel;

@@ -147,12 +147,12 @@ private:
 
     GroupSoftmax::Rows none = softmax->start(b, kWarpRows);
     Sums nothing{none.max, none.sum, b.fill(b.f32(0), outputType())};
-    SmallVector<Value> first = addStrip(place, none, nothing, walk,
+    SmallVector<Value> first = addStrip(place, none, nothing, tile,
                                         {walk.first(), count, true}, warpRow);
     ValueRange end = walk.forEach(
         b, 1, first, [&](Scalar n, ValueRange s) -> SmallVector<Value> {
           return addStrip({b.wrap(s[0]), b.wrap(s[1])}, {s[2], s[3]},
-                          {s[4], s[5], s[6]}, walk,
+                          {s[4], s[5], s[6]}, tile,
                           {n, count + walk.stepOf(n), false}, warpRow);
         });
     count = count + walk.steps();
@@ -199,7 +199,7 @@ private:
   /// keys, P as it is in the registers.  Slice by slice: while a product runs,
   /// the next slice's weights are worked out.  Then B(n - 1).
   SmallVector<Value> addStrip(Place place, GroupSoftmax::Rows own, Sums sums,
-                              const KeyWalk &walk, const Strip &at,
+                              const Tile &tile, const Strip &at,
                               Scalar warpRow) {
     Value highest;
     Value product = startScores(place, [&] {
@@ -209,9 +209,10 @@ private:
       highest = highestOf(loadRowsOfOthers(at.number - 1));
     });
     Value scores = softmax->orient(b, product);
-    MbarrierArriveOp::create(b, queryEmpty, b.i32(0), at.n == walk.last());
-    scores =
-        band->hideCut(b, scores, warpRow, at.n * strip + team->part * kKeys);
+    MbarrierArriveOp::create(b, queryEmpty, b.i32(0),
+                             at.n == walkOf(tile).last());
+    scores = bandOf(tile, at.n)
+                 .hideCut(b, scores, warpRow, keyOf(tile, at.n, team->part));
     GroupSoftmax::Move moved =
         softmax->move(b, own, sums.max, sums.output, scores, highest);
     own = moved.own;

@@ -156,12 +156,14 @@ private:
 
   Place loadPartsOfWeights(const RoundsFrame::RoundHead &head, const Tile &tile,
                            Scalar key, Place start) {
-    Scalar block = key / f.keyBlock;
+    Scalar block = key / f.keyBlock, rowOfV = key;
+    if (f.lists)
+      rowOfV = key + (f.blockAt(f.listed(tile), block) - block) * f.keyBlock;
     return loadParts(1, start, [&](Scalar, Scalar part, Place place) {
       load("scratch_p", head.keyHead, f.blockInRound(head, block),
            tile.row - f.firstQuery, key + (part - block) * f.keyBlock, f.left,
            place);
-      load("scratch_v", tile.batch, tile.head / f.sharers, key,
+      load("scratch_v", tile.batch, tile.head / f.sharers, rowOfV,
            f.columnOf(tile) + part * f.partColumns("v"), f.right, place);
     });
   }
@@ -170,13 +172,14 @@ private:
                           Place start) {
     constexpr int64_t width = RoundsFrame::kStep;
     int64_t columns = f.partColumns("q");
+    Scalar block = f.lists ? f.blockAt(f.listed(tile), step.block) : step.block;
     return loadParts(columns / width, start,
                      [&](Scalar slice, Scalar part, Place place) {
                        Scalar column = slice * width + part * columns;
                        load("scratch_q", tile.batch, tile.head, tile.row,
                             column, f.left, place);
                        load("scratch_k", tile.batch, tile.head / f.sharers,
-                            step.block * f.keyBlock, column, f.right, place);
+                            block * f.keyBlock, column, f.right, place);
                      });
   }
 

@@ -105,6 +105,8 @@ KernelOp RoundsFrame::declare() {
     declareMaps();
   declareRound();
   KernelOp kernel = createKernel();
+  if (lists) // of whole blocks of scores
+    lists.emplace(b, arguments, problem.pattern->size(), keyBlock);
   reserve();
   enterRound();
   return kernel;
@@ -193,8 +195,19 @@ void RoundsFrame::enterStripOfQueries() {
   partCount = is(RoundsLaunch::scores) ? keyBlocks : b.i32(parts);
   firstTile = firstQuery / kRows;
   rowTiles = b.ceilDiv(b.max(endOfQueries - firstQuery, b.i32(0)), kRows);
-  if (is(RoundsLaunch::scores) && !problem.mask.isOpen())
+  if (lists && is(RoundsLaunch::scores))
+    partCount = partsOfEntries();
+  else if (is(RoundsLaunch::scores) && !problem.mask.isOpen())
     foldTiles();
+}
+
+// As many as leave several tiles to every multiprocessor, and no more than make
+// one of eight blocks of keys, where so many are listed.
+Scalar RoundsFrame::partsOfEntries() const {
+  constexpr int64_t mostOfPart = 8, tilesOfSm = 8;
+  Scalar rows = b.max(rowTiles * heads, b.i32(1));
+  Scalar wanted = (rows + (tilesOfSm * request.sms - 1)) / rows;
+  return b.min(b.max(wanted, b.ceilDiv(keyBlocks, mostOfPart)), keyBlocks);
 }
 
 // Under a mask tiles of rows see more blocks of keys or less, and whoever draws
@@ -465,11 +478,39 @@ Run RoundsFrame::seenBy(const Tile &tile, Scalar rows, Scalar first, Scalar end,
           b.select(first < end, b.ceilDiv(b.max(end, b.i32(0)), size), begin)};
 }
 
+KeyWalk RoundsFrame::blocksSeen(const Tile &tile) const {
+  if (lists)
+    return KeyWalk({b.i32(0), entriesOf(listed(tile))}, /*goesUp=*/true);
+  return KeyWalk(seenBy(tile, queries, firstKey, endOfKeys, keyBlock),
+                 /*goesUp=*/true);
+}
+
+Tile RoundsFrame::listed(const Tile &tile) const {
+  bool isKnown = !lists || Value(tile.partialSteps);
+  return isKnown ? tile : lists->counted(tile);
+}
+
+Scalar RoundsFrame::blockAt(const Tile &listed, Scalar entry) const {
+  if (!lists)
+    return entry;
+  return ListWalk(b, {lists->partialOf(listed), lists->fullOf(listed)})
+      .block(entry);
+}
+
+KeyBand RoundsFrame::bandAt(const Tile &listed, Scalar entry) const {
+  return lists ? band->where(b, entry < listed.partialSteps) : *band;
+}
+
 Walk RoundsFrame::walkInRound(const Tile &tile) const {
   if (is(RoundsLaunch::keySums)) {
     Run run = seenBy(tile, keys, b.i32(0), queries, step);
     KeyWalk walk(run, walksUp);
     return {walk, tile.head * sharers, walk.steps() * sharers};
+  }
+  if (is(RoundsLaunch::scores) && lists) {
+    Scalar exists = tile.part < entriesOf(listed(tile));
+    return {KeyWalk({tile.part, tile.part + 1}, walksUp), tile.head,
+            b.select(exists, b.i32(1), b.i32(0))};
   }
   if (is(RoundsLaunch::scores)) {
     Run run = seenBy(tile, queries, firstKey, endOfKeys, keyBlock);
@@ -519,9 +560,10 @@ RoundsFrame::Half RoundsFrame::halfOf(const Tile &tile) const {
   return {b.wrap(arith::OrIOp::create(b, isUpper, isLower)), isUpper};
 }
 
-Scalar RoundsFrame::isOpen(Scalar row, int64_t rows, Scalar key) const {
-  KeyBand::Keys seen = band->seenBy(b, row, b.min(row + rows, queries) - 1);
-  return band->isOpen(seen, key, keyBlock) & (row + rows <= queries);
+Scalar RoundsFrame::isOpen(const KeyBand &band, Scalar row, int64_t rows,
+                           Scalar key) const {
+  KeyBand::Keys seen = band.seenBy(b, row, b.min(row + rows, queries) - 1);
+  return band.isOpen(seen, key, keyBlock) & (row + rows <= queries);
 }
 
 Value RoundsFrame::clearHidden(Value gradient, Scalar isOpen, Scalar row,

@@ -26,6 +26,14 @@
 // Tiles that are worked off at once are neighbours in both directions, so that
 // L2 holds what they read.
 //
+// **Lists.**  Forward, where blocks are listed (BlockLists.h), scores and
+// outputs of a tile of queries walk its *entries* instead of blocks of keys,
+// partial ones first: what waits of a block waits in the place of its entry.
+// Of scores every so many entries are drawn at once (`entriesApart`), one and
+// those that follow it so far apart: who draws behind the end of short lists
+// has drawn little.  Example: apart by 4, a list of 9: part 1 is entries 1 and
+// 5, part 0 entries 0, 4 and 8.
+//
 // **Lanes.**  Forward, merged, key heads stand in two lanes, every other one in
 // each: one for each half of L2, whose blocks take the other's tiles when their
 // own are done.  So what a head's tiles share stays on one side (Sides.h).
@@ -127,11 +135,20 @@ struct RoundsFrame : GradientFrame {
   /// steps of 64 queries, of all heads that share the keys, or of the strip's
   /// keys.
   Walk walkInRound(const Tile &tile) const;
-  /// Blocks of scores that a tile of O walks along.
-  KeyWalk blocksSeen(const Tile &tile) const {
-    return KeyWalk(seenBy(tile, queries, firstKey, endOfKeys, keyBlock),
-                   /*goesUp=*/true);
+  /// Blocks of scores, or entries, that a tile of O walks along.
+  KeyWalk blocksSeen(const Tile &tile) const;
+  /// A tile with the numbers of its entries; the same, if blocks are not
+  /// listed.
+  Tile listed(const Tile &tile) const;
+  Scalar entriesOf(const Tile &listed) const {
+    return listed.partialSteps + listed.fullSteps;
   }
+  /// The block of keys of an entry that a tile has; without lists, the same.
+  Scalar blockAt(const Tile &listed, Scalar entry) const;
+  /// What hides pairs of an entry.
+  KeyBand bandAt(const Tile &listed, Scalar entry) const;
+  /// Of scores, from one entry to the next that is drawn with it.
+  Scalar entriesApart() const { return partCount; }
   /// Whether the rows of a tile of scores see one half only of its block, and
   /// whether that is the upper one.
   struct Half {
@@ -148,7 +165,11 @@ struct RoundsFrame : GradientFrame {
   /// Whether there is nothing to do for a tile; none is told of such a one.
   Scalar isIdle(const Tile &tile) const;
   /// Whether all of some queries, from `row` on, see a whole block of scores.
-  Scalar isOpen(Scalar row, int64_t rows, Scalar key) const;
+  Scalar isOpen(Scalar row, int64_t rows, Scalar key) const {
+    return isOpen(*band, row, rows, key);
+  }
+  Scalar isOpen(const KeyBand &seen, Scalar row, int64_t rows,
+                Scalar key) const;
   /// dS with 0 for what is hidden, unless all is open: it has no gradient,
   /// whatever dP is there.  It is told by where it is: P beside dS, in f32,
   /// would be all registers.
@@ -248,6 +269,8 @@ private:
   void declareMapsOfSums();
   void declareMapsOfOutput();
   void enterStripOfQueries();
+  /// Of a list, parts of a row of tiles of scores.
+  Scalar partsOfEntries() const;
   /// Whether the tiles of the last queries come first, under a mask.
   bool startsAtEnd() const;
   /// Place and part of a tile of scores, of parts.

@@ -158,7 +158,45 @@ Place MergedScoreSpill::load(const Tile &queued, Place start) const {
   return {b.wrap(after[0]), b.wrap(after[1])};
 }
 
+Tile MergedScoreSpill::nextOf(const Tile &before) const {
+  Scalar next = before.part + scores.entriesApart();
+  Tile same{before.row, before.head, before.batch, next};
+  Scalar isScores = isOutput(b, before) == b.boolean(false);
+  // A row that there is: `before` is a tile.
+  ValueRange found = b.choose(
+      isScores & (next < scores.entriesOf(scores.listed(before))),
+      [&] { return same.numbers(); },
+      [&] {
+        Scalar lane = b.i32(0);
+        return ready(lane, lane).numbers();
+      });
+  return Tile::of(b, found);
+}
+
+/// Carries the tile that the next one may be drawn with.
+void MergedScoreSpill::produceLists() const {
+  Place start = Place::writer(b);
+  Scalar lane = b.i32(0);
+  Tile first = ready(lane, lane);
+  Values init = first.numbers();
+  init.append({start.slot, start.parity});
+  feedTiles(
+      b, scores.queue, first, init,
+      [&](const Tile &tile, ValueRange carried) -> SmallVector<Value> {
+        Scalar slot = b.wrap(carried.drop_back().back());
+        Place after = load(tile, {slot, b.wrap(carried.back())});
+        Values next = tile.numbers();
+        next.append({after.slot, after.parity});
+        return next;
+      },
+      [&](SmallVector<Value> &carried) {
+        return nextOf(Tile::of(b, ValueRange(carried).drop_back(2)));
+      });
+}
+
 void MergedScoreSpill::produce() const {
+  if (scores.lists)
+    return produceLists();
   Place start = Place::writer(b);
   Scalar own = b.i32(0);
   if (scores.hasLanes)

@@ -6,6 +6,8 @@
 // outputs, one kind's reads from device memory run under the other's products,
 // and P is read soon after it was written.
 //
+// Of lists a block takes all entries that it has drawn, one after the other.
+//
 // Of lanes (RoundsFrame.h) each has a queue of its own, in this order.
 //
 // **Flags.**  Each tile of queries of a round has one.  The writers of scores
@@ -71,7 +73,11 @@ private:
   /// there: of the lane, or when nothing is left in it and it is the block's
   /// own, of the other one, which is the lane then.
   Tile ready(Scalar &lane, Scalar own) const;
+  /// The same of lists: the next entry of those that were drawn with a tile, if
+  /// there is one.
+  Tile nextOf(const Tile &before) const;
   Place load(const Tile &queued, Place start) const;
+  void produceLists() const;
 
   /// The flag of a tile of queries, and how often scores count it.
   struct Flag {

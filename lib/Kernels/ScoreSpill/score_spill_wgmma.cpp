@@ -115,19 +115,21 @@ private:
 
   /// P of a block of keys.
   State consumeScores(const Tile &tile, State state) {
-    Scalar key = tile.part * keyBlock;
-    Scalar isOpen = this->isOpen(tile.row + groupRow, kGroupRows, key);
+    Tile listed = this->listed(tile);
+    Scalar block = blockAt(listed, tile.part), key = block * keyBlock;
+    KeyBand band = bandAt(listed, tile.part);
+    Scalar isOpen = this->isOpen(band, tile.row + groupRow, kGroupRows, key);
     Scalar row = tile.row + warpRow();
     Value product = splits   ? productOfParts(state.place, problem.headDim)
                     : halves ? productOfHalves(halfOf(tile), state.place)
                              : this->product(state.place, problem.headDim);
     if (splits)
-      product = unscaled(product, tile);
+      product = unscaled(product, tile, block);
     Value scores = softmax->orient(b, product);
     scores = b.choose(
         isOpen, [&]() -> SmallVector<Value> { return {scores}; },
         [&]() -> SmallVector<Value> {
-          return {band->hide(b, scores, row, key)};
+          return {band.hide(b, scores, row, key)};
         })[0];
     auto [rows, exponents] =
         softmax->raise(b, softmax->start(b, kWarpRows), scores);
@@ -144,8 +146,10 @@ private:
 
   /// Scores as they are, of factors as they were multiplied: by a power of two
   /// in two steps, each of which is in range.
-  Value unscaled(Value product, const Tile &tile) {
-    Scalar all = b.i32(0) - exponentOf("q", tile) - exponentOf("k", tile);
+  Value unscaled(Value product, const Tile &tile, Scalar block) {
+    Tile at = tile;
+    at.part = block;
+    Scalar all = b.i32(0) - exponentOf("q", at) - exponentOf("k", at);
     Scalar half = all / 2;
     Scalar first = powerOfTwo(half), second = powerOfTwo(all - half);
     return b.map(product, product.getType(),
@@ -319,7 +323,8 @@ private:
     Value max, sum, exponent;
   };
 
-  State consumeOutputsOfParts(const Tile &tile, State state) {
+  State consumeOutputsOfParts(const Tile &drawn, State state) {
+    Tile tile = listed(drawn);
     KeyWalk walk = blocksSeen(tile);
     PartSums first = partsAt(tile, walk, walk.first());
     Value sum = b.fill(b.f32(0), b.accType(kWarpRows, column));
@@ -350,7 +355,7 @@ private:
         walk.reaches(block),
         [&]() -> SmallVector<Value> {
           Tile at = tile;
-          at.part = block;
+          at.part = blockAt(tile, block);
           return {exponentOf("v", at) + b.i32(SplitF16Op::kExponent)};
         },
         [&]() -> SmallVector<Value> { return {b.i32(0)}; });

@@ -58,6 +58,18 @@ KeyBand KeyBand::withoutMask() const {
   return {Mask(), /*hasFirst=*/false, /*hasLast=*/false, keys};
 }
 
+/// Farther than any row (Limits.h), and near enough for sums in 31 bits.
+static constexpr int64_t kBeforeAll = -(int64_t(1) << 30);
+
+KeyBand KeyBand::where(TileBuilder &b, Scalar condition) const {
+  KeyBand band = until(keys);
+  if (hasFirst)
+    band.first = b.select(condition, first, b.i32(kBeforeAll));
+  if (hasLast)
+    band.last = b.select(condition, last, keys);
+  return band;
+}
+
 Scalar KeyBand::firstSeen(TileBuilder &b, Scalar row) const {
   Scalar key = row + first;
   return Value(openRows) ? b.select(row < openRows, b.i32(0), key) : key;

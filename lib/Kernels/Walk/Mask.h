@@ -27,6 +27,8 @@ public:
   /// The same of so many keys, and what only their end hides.
   KeyBand until(Scalar keys) const;
   KeyBand withoutMask() const;
+  /// The same if a condition holds, and else without its mask.
+  KeyBand where(TileBuilder &builder, Scalar condition) const;
 
   /// The keys `someFirst .. someEnd - 1` are all that some query out of
   /// `firstRow .. lastRow` sees (or none: then the end is not behind the first

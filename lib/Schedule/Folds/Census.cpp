@@ -18,22 +18,6 @@ static constexpr int64_t kFragmentRows = 16;
 static size_t index(Axis axis) { return static_cast<size_t>(axis); }
 using AxisSet = std::bitset<4>; // by index
 
-int64_t attn::padded(Tensor tensor, int64_t cols, const Problem &problem,
-                     int64_t parts) {
-  std::optional<Axis> axis = shapeOf(tensor).cols;
-  if (axis == Axis::HeadDim)
-    return roundUp(cols,
-                   std::max<int64_t>(16, kStepBytes / bytesOf(problem.dtype)));
-  return axis == Axis::HeadDimV ? roundUp(cols, 16 * parts) : cols;
-}
-
-int64_t attn::paddedColumns(const Node &node, int64_t cols,
-                            const Problem &problem) {
-  if (int64_t groups = columnGroupsOf(node))
-    return roundUp(cols, groups * kPanelColumns);
-  return padded(tensorOf(node), cols, problem);
-}
-
 namespace {
 
 /// The loops around a verb.  Of the two row axes, the one entered first is
@@ -48,6 +32,9 @@ struct Surroundings {
   int64_t outerStep = 0, innerStep = 0, innerCut = 0;
   bool hasOuter = false, hasInner = false;
   Visits visits;
+  /// In a loop that gathers listed tiles: their rows and visits; 0: in none.
+  int64_t gathers = 0;
+  Visits gatheredTiles;
   /// Of a pipeline: the visits of its warpgroups.
   Visits groupVisits;
   /// In a loop whose tiles may be halves: the visits of halves; 0: in none.
@@ -65,19 +52,6 @@ bool isGroupWork(const Node &node) {
       },
       [](OneOf<Loop, Share, Load, Stream, Absorb, Transpose, Split, Spill,
                Reduce, Store>) { return false; });
-}
-
-/// Whether its tensor is in shared memory from then on.
-bool putsInSmem(const Node &node) {
-  using namespace verb;
-  return node.match(
-      [](const Hold &hold) { return hold.level == Level::Smem; },
-      [](const Load &load) { return load.level == Level::Smem; },
-      [](const Stream &stream) { return stream.level == Level::Smem; },
-      [](const Rescale &scaled) { return scaled.isStaged; },
-      [](OneOf<Transpose, Split>) { return true; },
-      [](OneOf<Loop, Share, Absorb, Multiply, Softmax, Weigh, Differentiate,
-               Spill, Reduce, Store>) { return false; });
 }
 
 /// The visits of one head, as those of so many: `heads` with outer tiles of
@@ -180,6 +154,7 @@ private:
     Axis axis;
     int64_t step;
     bool isShare = false, seeks = false, isHalved = false;
+    int64_t gathers = 0;
   };
 
   void enter(Surroundings &around, const Entry &node) {
@@ -216,6 +191,8 @@ private:
     around.visits = dealtOut(visits(around.outer, around.outerStep,
                                     around.hasInner ? around.innerStep : 0),
                              problem, *own);
+    if (node.gathers > 0 && problem.pattern)
+      gather(around, node.gathers);
     if (node.isHalved) {
       around.half = node.step / 2;
       around.halfVisits = visits(around.outer, around.outerStep, around.half);
@@ -247,6 +224,14 @@ private:
     }
   }
 
+  /// Steps are those of a list, and what they read that of its tiles.
+  void gather(Surroundings &around, int64_t rows) const {
+    around.gathers = rows;
+    around.gatheredTiles = visits(around.outer, around.outerStep, rows);
+    around.visits = gatheredVisits(problem, around.outer, around.outerStep,
+                                   rows, around.innerStep / rows);
+  }
+
   /// Visits as if every query saw every key.
   Visits everything(const Surroundings &around) const {
     Problem open = problem;
@@ -276,9 +261,10 @@ private:
   void visitByGroup(Surroundings &around) const {
     int64_t tiles = around.visits.outerTiles;
     int64_t rows = outerRows(around);
-    // Of a list there may be nothing to walk along.
+    // Of a list there may be nothing to walk along; but a group has a step.
+    bool isMet = !problem.pattern || around.crew.sharing.group > 1;
     auto visited = [&](Visits v, int64_t outerTiles) {
-      return problem.pattern ? v : atLeastOne(v, outerTiles, rows);
+      return isMet ? atLeastOne(v, outerTiles, rows) : v;
     };
     if (!around.crew.order.firstStores)
       around.visits = visited(around.visits, tiles);
@@ -339,6 +325,14 @@ private:
                           : (isResult ? v.outerTiles : v.visitedTiles);
       return outer * (has(inner) ? innerRows : 1);
     }
+    bool byRow = has(around.outer);
+    if (around.gathers > 0 && has(inner)) {
+      const Visits &tiles = around.gatheredTiles;
+      return (byRow ? tiles.wholePairRows : tiles.wholePairs) *
+                 std::min(around.gathers, innerRows) +
+             (byRow ? tiles.raggedPairRows : tiles.raggedPairs) *
+                 (innerRows % around.gathers);
+    }
     int64_t step =
         around.innerStep ? std::min(around.innerStep, innerRows) : innerRows;
     int64_t ragged = innerRows % step;
@@ -347,7 +341,6 @@ private:
     int64_t perRagged = has(inner) ? ragged : ceilDiv(ragged, cut);
     if (around.innerCut && isInStep(around) && !has(inner))
       perWhole = perRagged = ceilDiv(around.innerStep, cut);
-    bool byRow = has(around.outer);
     return (byRow ? v.wholePairRows : v.wholePairs) * perWhole +
            (byRow ? v.raggedPairRows : v.raggedPairs) * perRagged;
   }
@@ -571,7 +564,8 @@ private:
   }
 
   void walk(const verb::Loop &loop, Surroundings around) {
-    enter(around, {loop.axis, loop.step, false, loop.seeks, loop.isHalved});
+    enter(around, {loop.axis, loop.step, false, loop.seeks, loop.isHalved,
+                   loop.gathers});
     GridCensus &grid = result.grids.back();
     if (loop.isParallel) { // in a round
       bool isOfStrip = loop.axis == Axis::Key && grid.stripKeys > 0;

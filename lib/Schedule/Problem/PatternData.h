@@ -21,7 +21,7 @@ struct PatternData {
   bool isShared = true;
 
   /// Everything that visits depend on, as numbers.
-  using Tiled = std::array<int64_t, 12>;
+  using Tiled = std::array<int64_t, 13>;
   mutable std::mutex lock;
   mutable std::map<Tiled, Visits> visits;
 };

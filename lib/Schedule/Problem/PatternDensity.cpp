@@ -16,6 +16,24 @@
 
 using namespace attn;
 
+// A row of tiles with m pairs has at least one step, and what is left of its
+// last step is anything from nothing to all but one pair.
+Visits attn::expectedGathered(Visits v, int64_t together) {
+  auto stepsOf = [&](int64_t tiles, int64_t pairs) -> int64_t {
+    if (pairs == 0)
+      return 0;
+    double average = double(pairs) / double(tiles);
+    double steps = (average + double(together - 1) / 2) / double(together);
+    double most = std::ceil(double(v.mostPairs) / double(together));
+    return std::llround(double(tiles) * std::clamp(steps, 1.0, most));
+  };
+  v.wholePairRows = stepsOf(v.visitedRows, v.wholePairRows + v.raggedPairRows);
+  v.wholePairs = stepsOf(v.visitedTiles, v.wholePairs + v.raggedPairs);
+  v.raggedPairs = v.raggedPairRows = 0;
+  v.mostPairs = ceilDiv(v.mostPairs, together);
+  return v;
+}
+
 namespace {
 /// Blocks that a tile touches: `least`, or one more in a share of all tiles.
 struct Touched {

@@ -120,7 +120,9 @@ private:
 /// Adds up the outer tiles of heads.
 class Sums {
 public:
-  explicit Sums(const Tiling &t) : t(t), touched(size_t(t.inner.tiles())) {}
+  /// Of pairs, those of steps that take so many at a time.
+  Sums(const Tiling &t, int64_t together)
+      : t(t), together(together), touched(size_t(t.inner.tiles())) {}
 
   Visits v;
   std::vector<int64_t> lengths; ///< pairs of every outer tile
@@ -148,6 +150,7 @@ public:
 
 private:
   const Tiling &t;
+  const int64_t together;
   std::vector<char> touched;
 
   void walk(const BlockRows &list, std::vector<Pairs> &tiles) {
@@ -161,7 +164,9 @@ private:
   void addTiles(const std::vector<Pairs> &tiles) {
     v.outerTiles += int64_t(tiles.size());
     for (size_t i = 0; i < tiles.size(); ++i) {
-      const Pairs &pairs = tiles[i];
+      Pairs pairs = tiles[i];
+      if (together > 1)
+        pairs = {ceilDiv(pairs.all(), together), 0};
       int64_t rows = t.outer.tile(int64_t(i)).size();
       lengths.push_back(pairs.all());
       if (pairs.all() == 0)
@@ -213,11 +218,12 @@ int64_t attn::headsOfSum(const Problem &problem, Axis outer) {
   return outer == Axis::Key ? std::min(lists, problem.kvHeads) : lists;
 }
 
-static Sums sumsOf(const Tiling &tiling, const Problem &problem, Axis outer) {
+static Sums sumsOf(const Tiling &tiling, const Problem &problem, Axis outer,
+                   int64_t together = 1) {
   const Pattern &pattern = *problem.pattern;
   int64_t keyHeads = headsOfSum(problem, Axis::Key);
   int64_t sharing = pattern.lists() / keyHeads;
-  Sums sums(tiling);
+  Sums sums(tiling, together);
   for (int64_t head = 0; head < keyHeads; ++head) {
     std::vector<const BlockRows *> lists;
     for (int64_t i = head * sharing; i < (head + 1) * sharing; ++i)
@@ -230,18 +236,26 @@ static Sums sumsOf(const Tiling &tiling, const Problem &problem, Axis outer) {
 
 Visits attn::visitsOfLists(const Problem &problem, Axis outer,
                            int64_t outerStep, int64_t innerStep,
-                           const StripRange &strip) {
+                           const StripRange &strip, int64_t together) {
   Tiling t = tilingOf(problem, outer, outerStep, innerStep, strip);
   const PatternData &known = problem.pattern->shared();
-  PatternData::Tiled key = {
-      int64_t(outer),     t.outer.first,         t.outer.rows,
-      t.outer.step,       t.inner.first,         t.inner.rows,
-      t.inner.step,       t.visible.first,       t.visible.last,
-      t.visible.openRows, t.visible.openColumns, problem.kvHeads};
+  PatternData::Tiled key = {int64_t(outer),
+                            t.outer.first,
+                            t.outer.rows,
+                            t.outer.step,
+                            t.inner.first,
+                            t.inner.rows,
+                            t.inner.step,
+                            t.visible.first,
+                            t.visible.last,
+                            t.visible.openRows,
+                            t.visible.openColumns,
+                            problem.kvHeads,
+                            together};
   std::lock_guard<std::mutex> guard(known.lock);
   auto [at, isNew] = known.visits.try_emplace(key);
   if (isNew)
-    at->second = sumsOf(t, problem, outer).v;
+    at->second = sumsOf(t, problem, outer, together).v;
   return at->second;
 }
 

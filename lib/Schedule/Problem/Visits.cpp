@@ -237,6 +237,21 @@ Visits attn::visitsOfStrip(const Problem &problem, Axis outer,
              : band;
 }
 
+Visits attn::gatheredVisits(const Problem &problem, Axis outer,
+                            int64_t outerStep, int64_t innerStep,
+                            int64_t together) {
+  if (problem.queries == 0 || problem.keys == 0)
+    return {};
+  // Of a block that is cut short, tiles behind the end are taken as well.
+  if (problem.pattern->hasLists())
+    return visitsOfLists(
+        problem, outer, outerStep, innerStep,
+        {Axis::Key, 0, roundUp(problem.keys, problem.pattern->size().keys)},
+        together);
+  return expectedGathered(visits(problem, outer, outerStep, innerStep),
+                          together);
+}
+
 std::vector<int64_t> attn::pairsOfTiles(const Problem &problem, Axis outer,
                                         int64_t outerStep, int64_t innerStep) {
   if (problem.pattern && problem.pattern->hasLists())

@@ -13,6 +13,9 @@
 // streams passes through one ring of `slots` units of 16 KiB, in the order of
 // use: a panel of K, 32 rows of a part of V, a panel of Q.
 //
+// Of listed blocks a strip is the next G of a tile's list, wherever they lie;
+// its last strip may have fewer, and then some shares have no keys.
+//
 // Between L2 and the multiprocessors, per tile of 128 rows and strip, bytes of
 // 16-bit elements for G blocks in clusters of c:
 //
@@ -59,7 +62,7 @@ static Schedule build(const Tiles &t) {
   Body strip = {share(Axis::Key, key, scores), loop(Axis::Key, key, 1, output)};
   Body part = {hold(Tensor::O), hold(Tensor::Stats),
                columnsOf(load(Tensor::Q, Level::Smem), 0, resident),
-               loop(Axis::Key, group * key, 1, strip),
+               gathered(key, loop(Axis::Key, group * key, 1, strip)),
                storeDirectly(Tensor::O)};
   return {"column_split",
           {grid(Axis::Query, query, crew,
@@ -105,6 +108,12 @@ static std::optional<std::string> checkGroup(const Tiles &t,
   return std::nullopt;
 }
 
+static std::optional<std::string> checkPattern(const Tiles &t,
+                                               const Problem &problem) {
+  return checkTilesOfBlocks({t.get("query") * t.get("cluster"), t.get("key")},
+                            problem);
+}
+
 static Launches launches(const Tiles &t) {
   int64_t cluster = t.get("cluster");
   return oneLaunch(GridForm::teams, t.get("query") * cluster,
@@ -126,7 +135,7 @@ ScheduleKind column_split() {
       {},
       build,
       checkGroup,
-      nullptr};
+      checkPattern};
   pipeline.mostHeadDim = kMostHeadDimOfGroup;
   pipeline.launches = launches;
   return {"column_split",

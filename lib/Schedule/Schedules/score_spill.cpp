@@ -47,6 +47,9 @@
 // of the caller, row by row, and are read from there; the words are the same,
 // and nothing is in scratch.
 //
+// Where blocks are listed, a tile of queries has scores of those alone, and
+// what waits of one lies in the place that it has in the list.
+//
 // So it is for f32, in products of three parts of bf16 each, which launches
 // before the rounds make of Q, K and V: there a word above is 6 bytes, and 12Nd
 // more are read and 18Nd written.  An accumulator has the sum of a slice,
@@ -387,6 +390,27 @@ static std::optional<std::string> checkParts(const Tiles &t,
   return checkRounds(t, problem);
 }
 
+/// Lists are walked in parts, both products in one launch, an entry at a time.
+static std::optional<std::string> checkListsOfParts(const Tiles &t,
+                                                    const Problem &problem) {
+  if (problem.pattern && !isMerged(t))
+    return std::string("expects scores and outputs in one launch where blocks "
+                       "are listed, but got merged = 0");
+  if (problem.pattern && problem.pattern->size().keys != t.get("key_block"))
+    return "expects blocks of " + number(t.get("key_block")) +
+           " keys, as tiles of scores have, but got " +
+           str(problem.pattern->size());
+  return checkTilesOfBlocks({t.get("query"), t.get("key_block")}, problem);
+}
+
+static std::optional<std::string> checkNoLists(const Tiles &,
+                                               const Problem &problem) {
+  if (!problem.pattern)
+    return std::nullopt;
+  return "expects what a mask shows in " + std::string(name(problem.dtype)) +
+         ", but got blocks that are listed; in f32 they may be";
+}
+
 /// The kernel has factors of 16 bits.
 static bool isWritten(const Problem &problem, const Tiles &) {
   return bytesOf(problem.dtype) == 2;
@@ -442,7 +466,7 @@ ScheduleKind score_spill() {
       {merged, choiceParameter("persistent", {1})},
       buildRounds,
       checkPipelines,
-      nullptr};
+      checkNoLists};
   pipelines.mostHeadDim = kMaxHeadDim;
   pipelines.takes = isNotSplit;
   pipelines.launches = launchesInRounds;
@@ -460,7 +484,7 @@ ScheduleKind score_spill() {
                   {merged, choiceParameter("persistent", {1})},
                   buildRounds,
                   checkParts,
-                  nullptr};
+                  checkListsOfParts};
   ofParts.mostHeadDim = kMostPartColumns;
   ofParts.splits = ofParts.rewrites = true;
   ofParts.takes = needsSplit;

@@ -96,6 +96,11 @@ verb::Loop attn::halved(verb::Loop loop) {
   return loop;
 }
 
+verb::Loop attn::gathered(int64_t rows, verb::Loop loop) {
+  loop.gathers = rows;
+  return loop;
+}
+
 Grid attn::ofProducts(Grid grid) {
   grid.workers.isOfProducts = true;
   return grid;

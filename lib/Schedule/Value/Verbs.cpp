@@ -95,6 +95,18 @@ Level attn::levelOf(const Node &node) {
                Reduce, Store>) { return Level::Registers; });
 }
 
+bool attn::putsInSmem(const Node &node) {
+  using namespace verb;
+  return node.match(
+      [](const Hold &hold) { return hold.level == Level::Smem; },
+      [](const Load &load) { return load.level == Level::Smem; },
+      [](const Stream &stream) { return stream.level == Level::Smem; },
+      [](const Rescale &scaled) { return scaled.isStaged; },
+      [](OneOf<Transpose, Split>) { return true; },
+      [](OneOf<Loop, Share, Absorb, Multiply, Softmax, Weigh, Differentiate,
+               Spill, Reduce, Store>) { return false; });
+}
+
 bool attn::occupies(const Node &node) {
   using namespace verb;
   return node.match(

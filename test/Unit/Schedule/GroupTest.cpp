@@ -23,6 +23,7 @@ const Machine &h100() { return *findMachine("h100_sxm"); }
 struct Group {
   const Problem &p;
   int64_t blocks, cluster, resident;
+  int64_t list = 0; ///< of a pattern, whose heads these are
   int64_t l2 = 0, smem = 0;
 
   int64_t panels = ceilDiv(p.headDim, 64);
@@ -46,25 +47,61 @@ struct Group {
         for (int64_t i = 0; i < blocks * std::min(resident, panels); ++i)
           unit(r0 + 128 * rank, 128, p.queries, i / blocks * 64, 64, p.headDim,
                1);
-      int64_t strips = 0;
-      for (int64_t k0 = 0; k0 < p.keys; k0 += strip)
-        if (sees(p, r0, 128 * cluster, k0, strip)) {
-          oneStrip(r0, k0);
-          ++strips;
-        }
-      if (strips == 0)
-        oneStrip(r0, 0);
+      std::vector<std::vector<int64_t>> strips = stripsOf(r0);
+      for (const std::vector<int64_t> &keys : strips)
+        oneStrip(r0, keys);
       // Maxima of the others, ahead of all strips' products but the last's.
-      l2 += std::max<int64_t>(strips - 1, 0) * cluster * blocks * (blocks - 1) *
+      l2 += (int64_t(strips.size()) - 1) * cluster * blocks * (blocks - 1) *
             256 * 16;
       l2 += clipped(r0, 128 * cluster, p.queries) *
             (p.headDimV * 2 + 4 * (p.lse + p.lseLow));
     }
   }
 
-  void oneStrip(int64_t r0, int64_t k0) {
+  bool seesAny(int64_t r0, int64_t k0, int64_t keys) const {
+    int64_t head = p.pattern ? list * p.heads / p.pattern->lists() : 0;
+    for (int64_t i = r0; i < std::min(r0 + 128 * cluster, p.queries); ++i)
+      for (int64_t j = k0; j < std::min(k0 + keys, end()); ++j)
+        if (isVisible(p, head, i, j))
+          return true;
+    return false;
+  }
+
+  /// Blocks that are listed have all their tiles, those behind the last key
+  /// too.
+  int64_t end() const {
+    return p.pattern ? roundUp(p.keys, p.pattern->size().keys) : p.keys;
+  }
+
+  /// The first keys of all shares of the strips that a tile has, one at least.
+  std::vector<std::vector<int64_t>> stripsOf(int64_t r0) const {
+    std::vector<std::vector<int64_t>> strips;
+    auto add = [&](int64_t k0) {
+      strips.emplace_back();
+      for (int64_t share = 0; share < blocks; ++share)
+        strips.back().push_back(k0 + 128 * share);
+    };
+    int64_t step = p.pattern ? 128 : strip;
+    for (int64_t k0 = 0; k0 < end(); k0 += step) {
+      if (!seesAny(r0, k0, step))
+        continue;
+      if (!p.pattern)
+        add(k0);
+      else if (strips.empty() || int64_t(strips.back().size()) == blocks)
+        strips.push_back({k0});
+      else
+        strips.back().push_back(k0);
+    }
+    if (strips.empty())
+      add(p.pattern ? p.keys : 0);
+    for (std::vector<int64_t> &keys : strips)
+      keys.resize(size_t(blocks), p.keys);
+    return strips;
+  }
+
+  void oneStrip(int64_t r0, const std::vector<int64_t> &keys) {
     for (int64_t share = 0; share < blocks; ++share) { // scores, by one block
-      int64_t key = k0 + 128 * share;
+      int64_t key = keys[size_t(share)];
       for (int64_t i = 0; i < panels; ++i) {
         unit(key, 128, p.keys, 64 * i, 64, p.headDim, cluster);
         for (int64_t rank = 0; i >= resident && rank < cluster; ++rank)
@@ -79,7 +116,7 @@ struct Group {
         if (share != part) // its own P it still has
           exchange(cluster);
         for (int64_t key = 0; key < 128; key += 32)
-          unit(k0 + 128 * share + key, 32, p.keys, columns * part, columns,
+          unit(keys[size_t(share)] + key, 32, p.keys, columns * part, columns,
                p.headDimV, cluster);
         smem += cluster * 2 * 128 * columns * 2;
       }
@@ -88,8 +125,10 @@ struct Group {
 
 TEST(Group, ColumnSplitMovesWhatItsBlocksMove) {
   Random random(11);
-  for (int round = 0; round < 200; ++round) {
+  for (int round = 0; round < 300; ++round) {
     Problem p = random.problem(1300);
+    if (round >= 200) // lists, in common or for each head
+      p.pattern = random.pattern(p, 400);
     p.headDim = 8 * random.number(1, 100);
     p.headDimV = 8 * random.number(9, 100);
     int64_t group = random.number(ceilDiv(p.headDimV, 256), 4);
@@ -98,7 +137,9 @@ TEST(Group, ColumnSplitMovesWhatItsBlocksMove) {
     group = std::max<int64_t>(group, 2);
     int64_t cluster = random.number(1, 2), resident = random.number(1, 8);
     Group blocks{p, group, cluster, resident};
-    blocks.run();
+    int64_t lists = p.pattern ? p.pattern->lists() : 1;
+    for (blocks.list = 0; blocks.list < lists; ++blocks.list)
+      blocks.run();
     Schedule schedule = findScheduleKind("column_split")
                             ->build({{"query", 128},
                                      {"key", 128},
@@ -107,7 +148,7 @@ TEST(Group, ColumnSplitMovesWhatItsBlocksMove) {
                                      {"slots", 6},
                                      {"resident", resident}});
     Bytes bytes = traffic(schedule, p, h100());
-    int64_t heads = p.batch * p.heads;
+    int64_t heads = p.batch * p.heads / lists;
     EXPECT_EQ(bytes.l2, blocks.l2 * heads) << p << " group " << group;
     EXPECT_EQ(bytes.smem, blocks.smem * heads) << p << " group " << group;
     EXPECT_LE(bytes.hbm, bytes.l2);

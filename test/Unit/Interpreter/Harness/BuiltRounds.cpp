@@ -80,6 +80,7 @@ static uint64_t zeros(GlobalMemory &memory, int64_t words) {
 
 void BuiltRounds::launch(Run &run, tile::KernelOp kernel, const Round &round) {
   const Problem &p = run.flash.problem;
+  const std::optional<ListedBlocks> &lists = run.flash.lists;
   Launches launches = launchesOf(schedule, run.flash.tiles);
   int64_t number = launchOf(kernel);
   SCOPED_TRACE("launch " + std::to_string(number) + ", head " +
@@ -90,6 +91,11 @@ void BuiltRounds::launch(Run &run, tile::KernelOp kernel, const Round &round) {
   std::vector<KernelArgument> arguments;
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
     ArgumentRole role = *roleOf(kernel, i);
+    if (lists)
+      if (std::optional<int64_t> known = lists->integerOf(str(role))) {
+        arguments.push_back(*known);
+        continue;
+      }
     const RoleFacts &facts = role.facts();
     if (facts.memory == Memory::exponents) {
       arguments.push_back(exponentsOf(run, facts.of));
@@ -128,8 +134,7 @@ void BuiltRounds::launch(Run &run, tile::KernelOp kernel, const Round &round) {
   FailureOr<tile::Traffic> traffic =
       interpret(kernel, grid, arguments, run.memory, run.options);
   ASSERT_TRUE(succeeded(traffic));
-  FailureOr<tile::Traffic> counted =
-      tile::countTraffic(kernel, grid, scalarsOf(kernel, p, round));
+  FailureOr<tile::Traffic> counted = run.flash.count(kernel, grid, round);
   ASSERT_TRUE(succeeded(counted));
   EXPECT_EQ(counted->global, traffic->global);
   EXPECT_EQ(counted->smem, traffic->smem);
@@ -163,6 +168,8 @@ void BuiltRounds::check(FlashCase &flash, const InterpreterOptions &options) {
                    {"o", memory.allocate(results * bytesOf(p.dtype))},
                    {"lse", memory.allocate(rows * 4)},
                    {"lse_low", memory.allocate(rows * 4)}};
+  if (flash.lists)
+    flash.lists->upload(memory, run.addresses);
   if (p.keepsWeights)
     KeptWeights::allocate(p, memory, run.addresses);
   RoundOrder rounds(launches, p);
@@ -202,9 +209,9 @@ void BuiltRounds::check(FlashCase &flash, const InterpreterOptions &options) {
         .compare(memory, run.addresses);
   if (isEmpty(p)) // the model plans with one row
     return;
-  Schedule built = findScheduleKind(schedule)->build(flash.tiles);
-  std::vector<Bytes> promised =
-      launchTraffic(census(built, p), built, p, *findMachine("h100_sxm"), {});
+  if (flash.lists && flash.lists->areOfBatch())
+    return;
+  std::vector<Bytes> promised = flash.promised(schedule);
   ASSERT_EQ(promised.size(), run.moved.size());
   for (auto [number, traffic] : llvm::enumerate(run.moved)) {
     SCOPED_TRACE("launch " + std::to_string(number));

@@ -5,7 +5,9 @@
 #include "Harness/Normals.h"
 
 #include "attn/Machine/Machine.h"
+#include "attn/Schedule/Registry.h"
 #include "attn/Schedule/Schedule.h"
+#include "attn/Schedule/Traffic.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Diagnostics.h"
 
@@ -203,6 +205,32 @@ std::array<int64_t, 3> FlashCase::grid(int64_t launch) const {
 
 SmallVector<int64_t> FlashCase::scalars(tile::KernelOp kernel) const {
   return scalarsOf(kernel, problem);
+}
+
+FailureOr<tile::Traffic> FlashCase::count(tile::KernelOp kernel,
+                                          std::array<int64_t, 3> grid,
+                                          const Round &round) const {
+  SmallVector<int64_t> scalars = scalarsOf(kernel, problem, round);
+  if (!lists)
+    return tile::countTraffic(kernel, grid, scalars);
+  auto nameOf = [&](unsigned i) { return str(*roleOf(kernel, i)); };
+  for (auto [i, scalar] : llvm::enumerate(scalars))
+    scalar = lists->integerOf(nameOf(i)).value_or(scalar);
+  return tile::countTraffic(kernel, grid, scalars,
+                            [&](unsigned argument, int64_t offset) {
+                              return lists->numberAt(nameOf(argument), offset);
+                            });
+}
+
+std::vector<Bytes> FlashCase::promised(StringRef schedule) const {
+  Problem counted = problem;
+  if (lists) {
+    counted.mask = {};
+    counted.pattern = lists->pattern();
+  }
+  Schedule built = findScheduleKind(schedule.str())->build(tiles);
+  return launchTraffic(census(built, counted), built, counted,
+                       *findMachine("h100_sxm"), {});
 }
 
 Outcome FlashCase::run(tile::KernelOp kernel,

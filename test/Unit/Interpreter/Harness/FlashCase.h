@@ -72,6 +72,12 @@ public:
   void list(const ListedBlocks::Owners &owners,
             const ListedBlocks::Shares &shares, uint64_t seed);
   std::optional<ListedBlocks> lists;
+  /// What the IR of a launch moves, and what the schedule promises of each:
+  /// lists say what moves, whatever a mask hides of it.
+  mlir::FailureOr<tile::Traffic> count(tile::KernelOp kernel,
+                                       std::array<int64_t, 3> grid,
+                                       const Round &round = {}) const;
+  std::vector<Bytes> promised(llvm::StringRef schedule) const;
   /// The same with clauses, which live elsewhere.
   void use(ClauseCase &clauses);
   ClauseCase *clauses = nullptr;

@@ -39,6 +39,8 @@ public:
   /// which a problem has one for every batch entry.
   oracle::BlockLists forOracle() const;
   Pattern pattern() const;
+  /// Whether batch entries have lists of their own, which no pattern has.
+  bool areOfBatch() const { return batches > 1; }
 
   /// A block by its owners, its first query and its first key.
   struct Block {
