@@ -26,6 +26,8 @@ public:
 
   /// The same of so many keys, and what only their end hides.
   KeyBand until(Scalar keys) const;
+  /// The same of a sequence, of one that counts from its diagonal on.
+  KeyBand ofSequence(TileBuilder &builder, Scalar queries, Scalar keys) const;
   KeyBand withoutMask() const;
 
   /// The keys `someFirst .. someEnd - 1` are all that some query out of

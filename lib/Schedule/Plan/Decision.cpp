@@ -50,7 +50,7 @@ std::optional<Decision> attn::decide(const Problem &asked,
                                      const Machine &machine,
                                      std::string_view schedule,
                                      const Tiles &tiles, std::string &error) {
-  const Problem problem = atLeastOne(asked);
+  const Problem problem = standIn(atLeastOne(asked));
   const ScheduleKind *kind = findScheduleKind(schedule);
   bool isWhole = kind && kind->direction == problem.direction &&
                  kind->formOf(tiles).saysAll(tiles);
