@@ -140,8 +140,8 @@ private:
   LogicalResult blocks();      // C25, C26, C31
   LogicalResult sinks();       // C27
   LogicalResult kept();        // C28
-  LogicalResult offsets();     // C32
-  LogicalResult diagonal();    // C33
+  LogicalResult offsets();     // C33
+  LogicalResult diagonal();    // C34
   LogicalResult gradients();   // C29
   LogicalResult derivatives(); // C30
 

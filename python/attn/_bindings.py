@@ -168,7 +168,7 @@ def bind_ragged(named: dict[str, Array], offsets: Sequence[tuple[str, Array]],
                 options: Any, captured: Any) -> Binding:
     """attn_forward_bind of sequences that lie one behind the other: of q, k, v,
     o and lse, if it is there, and the offsets of queries and keys.  `options`
-    is a `_varlen.Options`, `captured` what `_launch` says of clauses."""
+    is a `_ragged.Options`, `captured` what `_launch` says of clauses."""
     _cache.ready()
     clauses, described = captured
     kind = _native.REQUESTS["forward"]

@@ -17,7 +17,7 @@ from typing import Any, Optional
 import torch
 from torch import Tensor
 
-from . import _torch_ops, _varlen
+from . import _ragged, _torch_ops
 from ._dlpack import row_major
 from ._errors import UnsupportedError
 from ._launch import result_strides
@@ -37,10 +37,10 @@ def _no_lse(q: Tensor) -> Tensor:
 def _kernel(q: Tensor, k: Tensor, v: Tensor, cu_q: Tensor, cu_k: Tensor,
             longest_q: int, longest_k: int, mask: str, scale: Optional[float],
             with_lse: bool, schedule: Optional[str]) -> tuple[Tensor, Tensor]:
-    options = _varlen.Options(mask, scale, None, schedule, None,
+    options = _ragged.Options(mask, scale, None, schedule, None,
                               (int(longest_q), int(longest_k)))
     with torch.no_grad():
-        results = _varlen.launch(q, k, v, cu_q, cu_k, options,
+        results = _ragged.launch(q, k, v, cu_q, cu_k, options,
                                  with_lse=with_lse)
     return results[0], results[1] if with_lse else _no_lse(q)
 
@@ -48,7 +48,7 @@ def _kernel(q: Tensor, k: Tensor, v: Tensor, cu_q: Tensor, cu_k: Tensor,
 def _fake(q: Tensor, k: Tensor, v: Tensor, cu_q: Tensor, cu_k: Tensor,
           longest_q: int, longest_k: int, mask: str, scale: Optional[float],
           with_lse: bool, schedule: Optional[str]) -> tuple[Tensor, Tensor]:
-    _varlen.check_shapes(q.shape, k.shape, v.shape)
+    _ragged.check_shapes(q.shape, k.shape, v.shape)
     sizes = (*q.shape[:2], v.shape[2])
     o = q.new_empty_strided(sizes, result_strides(sizes, q.stride()),
                             dtype=_torch_ops._result_dtype(q))
@@ -71,7 +71,7 @@ torch.library.register_autograd("attn::varlen_forward", _no_gradient,
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, cu_q: Tensor, cu_k: Tensor,
-              options: _varlen.Options, return_lse: bool) -> Any:
+              options: _ragged.Options, return_lse: bool) -> Any:
     """By the operator, which `torch.compile` sees."""
     o, lse = torch.ops.attn.varlen_forward(
         q, k, v, cu_q, cu_k, *options.longest, options.mask, options.scale,

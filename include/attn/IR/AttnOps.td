@@ -314,9 +314,9 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     - (C26) The sizes of a block are positive multiples of 64.
     - (C27) Sinks are f32, one for each head.
     - (C28) No weights are kept with regions, captures, blocks or sinks.
-    - (C32) Offsets of `ragged` are i32 or i64, both of them, and
+    - (C33) Offsets of `ragged` are i32 or i64, both of them, and
       `[sequences + 1]`; the longest are between 0 and 2^30.
-    - (C33) Ragged are no blocks and no weights that are kept; and `causal`
+    - (C34) Ragged are no blocks and no weights that are kept; and `causal`
       only if the offsets of queries and keys are one value, for else it is not
       told where the diagonal of a sequence ends: `causal_bottom_right` is.
 
@@ -518,8 +518,8 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
       the result has a derivative, or is a comparison.
     - (C31) `transposed` has a list for each list of `blocks`, with blocks of
       keys for rows and blocks of queries for columns.
-    - (C32) Offsets of `ragged` are as for `attn.forward`.
-    - (C33) What goes with them is as for `attn.forward`.
+    - (C33) Offsets of `ragged` are as for `attn.forward`.
+    - (C34) What goes with them is as for `attn.forward`.
 
     #### Rationale: O and LSE are operands
 

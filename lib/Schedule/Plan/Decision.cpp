@@ -67,6 +67,8 @@ std::vector<Bytes> attn::promisedBytes(const Decision &decided,
                                        const Problem &problem,
                                        const Machine &machine) {
   Calibration calibration;
-  return launchTraffic(census(decided.built, problem), decided.built, problem,
-                       machine, calibration);
+  // Ragged sequences have a census each.
+  Census counted =
+      problem.ragged ? Census() : census(decided.built, problem);
+  return launchTraffic(counted, decided.built, problem, machine, calibration);
 }
