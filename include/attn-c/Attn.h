@@ -412,6 +412,22 @@ typedef struct attn_forward_request {
   int64_t block_keys;
   /* NULL, or clauses.  Callers whose struct_size ends before them have none. */
   const attn_clauses *clauses;
+  /* NULL, or sequences that lie one behind the other: sequence n has the rows
+     of q and o from cu_q[n] to cu_q[n + 1], and those of k and v from cu_k[n]
+     to cu_k[n + 1].  The first offset is 0, none is less than the one before,
+     and rows behind the last one are neither read nor written.  Offsets are
+     [sequences + 1] of int32, or of int64 if wide_offsets is not 0; they are
+     read on the device, and may change between launches.  Rows are then [rows,
+     heads, head dimension], lse [heads, rows], and masks count from the last
+     query and key of each sequence.  Both longest bound what a sequence has
+     of queries and keys; they choose the schedule.  In a launch the addresses
+     of cu_q and cu_k are behind those of lists, in front of captures.  Callers
+     whose struct_size ends before wide_offsets have none. */
+  const attn_buffer *cu_q;
+  const attn_buffer *cu_k;
+  int64_t longest_q;
+  int64_t longest_k;
+  int64_t wide_offsets;
 } attn_forward_request;
 
 /* o = softmax(scale q k^T, masked) v.  Shapes: q [batch, heads, queries, d],

@@ -93,7 +93,7 @@ EqualSizes attn::equalSizesOf(func::FuncOp function) {
       auto argument = dyn_cast<BlockArgument>(array.value);
       if (!argument || argument.getOwner() != &function.front())
         continue;
-      for (auto [dim, extent] : llvm::enumerate(shapeOf(array.role)))
+      for (auto [dim, extent] : llvm::enumerate(op.shapeOf(array.role)))
         places[unsigned(extent)].push_back({argument.getArgNumber(), dim});
     }
     for (const auto &equal : places)

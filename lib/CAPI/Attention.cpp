@@ -166,6 +166,8 @@ Outcome attn::bindAttention(const AttentionRequest &request, int device,
     problem.queries = -1;
   }
   problem.batch = problem.keys = -1;
+  if (problem.ragged) // it decided the schedule, and is nothing of a kernel
+    problem.ragged->longest = {kMaxRows, kMaxRows};
   std::string key = textOf(kernelClass) + machine + '\0' + schedule + '\0' +
                     std::to_string(device);
   std::shared_ptr<Entry> entry = executables->at(key);

@@ -29,6 +29,8 @@ struct AttentionRequest {
   bool deterministic = false; ///< backward
   /// Of lists of blocks, if there are some among the arrays.
   std::optional<BlockSize> blocks;
+  /// Where sequences lie one behind the other, by offsets among the arrays.
+  std::optional<Ragged> ragged;
   /// As they stand in C; the arrays have the addresses of what they read.
   std::string clauses;
   /// Empty: the GPU's own row of the table; the derived schedule.

@@ -54,6 +54,8 @@ static std::string words(Extent extent, const Problem &problem) {
   case Extent::keyBlocks:
     return "blocks of " + std::to_string(problem.pattern->size().keys) +
            " keys";
+  case Extent::offsets:
+    return "sequences + 1";
   }
   return "";
 }
@@ -61,7 +63,7 @@ static std::string words(Extent extent, const Problem &problem) {
 /// The shape in words; lists may be one for all batch entries or heads.
 static std::string wordsOf(llvm::StringRef role, const Problem &problem) {
   llvm::SmallVector<std::string> all;
-  for (Extent extent : shapeOf(role)) {
+  for (Extent extent : shapeOf(role, problem.ragged.has_value())) {
     bool isForAll = isOfBlocks(role) && all.size() < 2;
     all.push_back(words(extent, problem) + (isForAll ? " or 1" : ""));
   }
@@ -70,7 +72,8 @@ static std::string wordsOf(llvm::StringRef role, const Problem &problem) {
 
 /// Whether an array has the sizes that its role has in the problem.
 static bool hasShape(const Array &each, const Problem &problem) {
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(each.role))) {
+  for (auto [dim, extent] :
+       llvm::enumerate(shapeOf(each.role, problem.ragged.has_value()))) {
     int64_t size = each.array.sizes[dim];
     bool isForAll = isOfBlocks(each.role) && dim < 2 && size == 1;
     if (size != valueOf(extent, problem) && !isForAll)
@@ -86,7 +89,22 @@ static std::optional<Pattern> patternOf(const AttentionRequest &request) {
   return Pattern(*request.blocks, kAssumedDensity);
 }
 
+/// Sequences that lie one behind the other: of rows that are [rows, heads,
+/// columns].
+static void setRaggedSizes(Problem &problem, const AttentionArrays &arrays) {
+  const CallerArray &q = *arrays.find("q"), &k = *arrays.find("k");
+  problem.batch = std::max<int64_t>(arrays.find("cu_q")->sizes[0] - 1, 0);
+  problem.heads = q.sizes[1];
+  problem.kvHeads = k.sizes[1];
+  problem.queries = q.sizes[0];
+  problem.keys = k.sizes[0];
+  problem.headDim = q.sizes[2];
+  problem.headDimV = arrays.find("v")->sizes[2];
+}
+
 static void setSizes(Problem &problem, const AttentionArrays &arrays) {
+  if (problem.ragged)
+    return setRaggedSizes(problem, arrays);
   const CallerArray &q = *arrays.find("q"), &k = *arrays.find("k");
   problem.batch = q.sizes[0];
   problem.heads = q.sizes[1];
@@ -104,6 +122,7 @@ static std::optional<std::string> checkShapes(const AttentionRequest &request,
       {"weights", "block_rows"},
       {"partial_counts", "partial_blocks"},
       {"full_counts", "full_blocks"},
+      {"cu_q", "cu_k"},
       {"transposed_partial_counts", "transposed_partial_blocks"},
       {"transposed_full_counts", "transposed_full_blocks"}};
   for (auto [one, other] : pairs)
@@ -114,7 +133,7 @@ static std::optional<std::string> checkShapes(const AttentionRequest &request,
       if (!arrays.find(list) != !arrays.find(std::string("transposed_") + list))
         return std::string(list) + " and transposed_" + list + " together";
   for (const Array &each : arrays.all) {
-    size_t rank = shapeOf(each.role).size();
+    size_t rank = shapeOf(each.role, request.ragged.has_value()).size();
     if (each.array.sizes.size() != rank)
       return each.role.str() + " of rank " + std::to_string(rank);
     for (int64_t size : each.array.sizes)
@@ -123,17 +142,21 @@ static std::optional<std::string> checkShapes(const AttentionRequest &request,
   }
   const auto &q = arrays.find("q")->sizes, &k = arrays.find("k")->sizes,
              &v = arrays.find("v")->sizes;
-  if (q[0] != k[0] || q[0] != v[0])
+  size_t rows = request.ragged ? 0 : 2, columns = rows ? 3 : 2;
+  if (!request.ragged && (q[0] != k[0] || q[0] != v[0]))
     return "one batch size";
   if (k[1] != v[1])
     return "k and v with the same number of heads";
   if (k[1] < 1 || q[1] < 1 || q[1] % k[1] != 0)
     return "a head count of q that is a multiple of that of k and v";
-  if (k[2] != v[2])
+  if (k[rows] != v[rows])
     return "k and v with the same number of rows";
-  if (q[3] != k[3])
+  if (q[columns] != k[columns])
     return "q and k with the same head dimension";
+  if (request.ragged && arrays.find("cu_q")->sizes[0] < 1)
+    return "cu_q with an offset where the last sequence ends";
   Problem problem;
+  problem.ragged = request.ragged;
   setSizes(problem, arrays);
   problem.pattern = patternOf(request);
   for (const Array &each : arrays.all)
@@ -172,6 +195,7 @@ static Problem problemOfShapes(const AttentionRequest &request,
   problem.precision = request.precision;
   problem.mask = request.mask;
   problem.pattern = patternOf(request);
+  problem.ragged = request.ragged;
   setSizes(problem, arrays);
   problem.lse = arrays.find("lse");
   problem.lseLow = arrays.find("lse_low");
@@ -206,7 +230,9 @@ std::optional<std::string> attn::classify(const AttentionRequest &request,
       text += separator + each.role.str() + " " + show(each.array.sizes);
       separator = ", ";
     }
-    return text + "; shapes are [batch, heads, rows, head dimension]";
+    return text + "; shapes are " +
+           (request.ragged ? "[rows, heads, head dimension], lse [heads, rows]"
+                           : "[batch, heads, rows, head dimension]");
   }
   kernelClass.problem = problemOfShapes(request, arrays);
   kernelClass.scale = request.scale;
@@ -225,7 +251,8 @@ std::optional<std::string> attn::classify(const AttentionRequest &request,
       return "expects " + each.role.str() +
              " at an address that is a multiple of its elements' " +
              std::to_string(bytes) + " bytes";
-    if (!isStatistic(each.role) && !isOfBlocks(each.role))
+    if (!isStatistic(each.role) && !isOfBlocks(each.role) &&
+        !isOfOffsets(each.role))
       problem.alignment = std::min(problem.alignment, alignment);
   }
   return check(kernelClass);
@@ -240,7 +267,7 @@ Packing attn::packingOf(const KernelClass &kernelClass,
   const Problem &problem = kernelClass.problem;
   // Clauses may tell heads and rows apart.
   bool headsAreRows =
-      kernelClass.clauses.empty() &&
+      kernelClass.clauses.empty() && !problem.ragged &&
       llvm::all_of(arrays.all, [&](const Array &each) {
         const CallerArray &array = each.array;
         return problem.queries == 1 || !hasRowsOfQueries(each.role) ||

@@ -401,6 +401,36 @@ static Outcome readLists(const Source &source, AttentionRequest &request,
   return std::nullopt;
 }
 
+/// Adds places for the offsets of sequences, and says how long they may be.
+static Outcome readRagged(const attn_backward_request &, AttentionRequest &,
+                          llvm::SmallVectorImpl<const attn_buffer *> &) {
+  return std::nullopt;
+}
+static Outcome readRagged(const attn_forward_request &source,
+                          AttentionRequest &request,
+                          llvm::SmallVectorImpl<const attn_buffer *> &buffers) {
+  bool isThere = source.struct_size >=
+                 offsetof(attn_forward_request, wide_offsets) + sizeof(int64_t);
+  const attn_buffer *q = isThere ? source.cu_q : nullptr,
+                    *k = isThere ? source.cu_k : nullptr;
+  buffers.append({q, k});
+  if (!q && !k)
+    return std::nullopt;
+  if (!q || !k)
+    return invalid("expects cu_q and cu_k together, the offsets of queries and "
+                   "of keys");
+  Ragged ragged;
+  ragged.longest = {source.longest_q, source.longest_k};
+  ragged.isWide = source.wide_offsets != 0;
+  for (int64_t longest : {source.longest_q, source.longest_k})
+    if (longest < 0 || longest > kMaxRows)
+      return invalid("expects the longest sequences between 0 and " +
+                     std::to_string(kMaxRows) + ", but got " +
+                     std::to_string(longest));
+  request.ragged = ragged;
+  return std::nullopt;
+}
+
 /// Of a caller who knows that there are some.
 template <typename Source>
 static Outcome readClausesOf(const Source &source, AttentionRequest &request,
@@ -442,6 +472,8 @@ bindRequest(const Source *source, int32_t device, Buffers buffers,
   readDirection(*source, request);
   llvm::SmallVector<const attn_buffer *, 24> all(buffers);
   if (Outcome fault = readLists(*source, request, all))
+    return fault;
+  if (Outcome fault = readRagged(*source, request, all))
     return fault;
   if (Outcome fault = readArrays(request.direction, all, arrays))
     return fault;

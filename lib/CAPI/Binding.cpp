@@ -127,7 +127,7 @@ Binding::Place Binding::placeOf(uint64_t symbolic, uint64_t offset) const {
   SymbolicAddress address(symbolic);
   size_t slot = address.isCounter() ? slotCount + address.counter()
                                     : static_cast<size_t>(address.slot());
-  return {slot, address.offset() + offset};
+  return {slot, uint64_t(address.offset()) + offset};
 }
 
 /// As printed; a kernel of a user need not say what its arguments are.

@@ -25,6 +25,11 @@ bool attn::isOfBlocks(llvm::StringRef role) {
          (shape[2] == Extent::queryBlocks || shape[2] == Extent::keyBlocks);
 }
 
+bool attn::isOfOffsets(llvm::StringRef role) {
+  llvm::ArrayRef<Extent> shape = shapeOf(role);
+  return shape.size() == 1 && shape[0] == Extent::offsets;
+}
+
 ArrayPlaces attn::arraysOf(Direction direction) {
   bool isForward = direction == Direction::forward;
   auto isOptional = [&](llvm::StringRef role) {
@@ -42,6 +47,10 @@ ArrayPlaces attn::arraysOf(Direction direction) {
     if (llvm::StringRef name = factsOf(role).name;
         isOfBlocks(name) && factsOf(role).flow(direction) == Flow::in)
       places.push_back({name, /*isOutput=*/false, /*isOptional=*/true});
+  if (isForward)
+    for (Role role : {Role::offsetsQ, Role::offsetsK})
+      places.push_back({llvm::StringRef(factsOf(role).name),
+                        /*isOutput=*/false, /*isOptional=*/true});
   return places;
 }
 
@@ -52,6 +61,8 @@ ArrayPlaces attn::arraysOf(const KernelClass &kernelClass) {
       return problem.lseLow;
     if (isKept(role))
       return problem.keepsWeights;
+    if (isOfOffsets(role))
+      return problem.ragged.has_value();
     if (isOfBlocks(role))
       return role.contains("partial") ? kernelClass.hasPartial
                                       : kernelClass.hasFull;
@@ -66,6 +77,8 @@ ArrayPlaces attn::arraysOf(const KernelClass &kernelClass) {
 
 int64_t attn::elementBytesOf(const Problem &problem, llvm::StringRef role) {
   Role array = *findArray(std::string_view(role));
+  if (isOfOffsets(role))
+    return problem.ragged->isWide ? sizeof(int64_t) : sizeof(int32_t);
   return factsOf(array).element == Element::i32
              ? sizeof(int32_t)
              : bytesOf(elementOf(array, problem));
@@ -93,8 +106,10 @@ static std::string memref(llvm::ArrayRef<int64_t> shape,
 static std::string memref(const Problem &p, llvm::StringRef role) {
   if (isOfBlocks(role))
     return memref(SmallVector<int64_t>(shapeOf(role).size(), -1), "i32");
+  if (isOfOffsets(role))
+    return memref({-1}, p.ragged->isWide ? "i64" : "i32");
   SmallVector<int64_t> shape;
-  for (Extent extent : shapeOf(role))
+  for (Extent extent : shapeOf(role, p.ragged.has_value()))
     shape.push_back(valueOf(extent, p));
   Role array = *findArray(std::string_view(role));
   return memref(shape, spelled(elementOf(array, p)));
@@ -121,13 +136,23 @@ static std::string listsOf(const KernelClass &kernelClass,
          ")";
 }
 
+/// ` ragged(%cu_q, %cu_k, longest 100, 200 : types)`.
+static std::string raggedOf(const Problem &p,
+                            llvm::ArrayRef<std::string> offsets,
+                            llvm::ArrayRef<std::string> types) {
+  return " ragged(" + llvm::join(offsets, ", ") + ", longest " +
+         std::to_string(p.ragged->longest.queries) + ", " +
+         std::to_string(p.ragged->longest.keys) + " : " +
+         llvm::join(types, ", ") + ")";
+}
+
 std::string attn::textOf(const KernelClass &kernelClass) {
   const Problem &p = kernelClass.problem;
   bool isForward = p.direction == Direction::forward;
   // Operands that the op lists, what it takes in clauses of their names, in
   // `weights` and in `blocks`, and destinations.
   SmallVector<std::string> parameters, operands, types, outs, outTypes, kept,
-      keptTypes, lists, listTypes;
+      keptTypes, lists, listTypes, offsets, offsetTypes;
   std::string clauses;
   for (const ArrayPlace &place : arraysOf(kernelClass)) {
     std::string value = "%" + place.role.str(), type = memref(p, place.role);
@@ -135,6 +160,9 @@ std::string attn::textOf(const KernelClass &kernelClass) {
     if (place.isOutput) {
       outs.push_back(value);
       outTypes.push_back(type);
+    } else if (isOfOffsets(place.role)) {
+      offsets.push_back(value);
+      offsetTypes.push_back(type);
     } else if (isOfBlocks(place.role)) {
       lists.push_back(value);
       listTypes.push_back(type);
@@ -176,6 +204,8 @@ std::string attn::textOf(const KernelClass &kernelClass) {
       stream << listsOf(kernelClass, "transposed", last(lists),
                         last(listTypes));
   }
+  if (p.ragged)
+    stream << raggedOf(p, offsets, offsetTypes);
   if (kernelClass.scale)
     stream << " scale(" << llvm::format("%.9e", *kernelClass.scale) << ")";
   if (p.dtype == DataType::f32)

@@ -77,6 +77,11 @@ std::string attn::scheduleForSizes(const SizedRequest &request) {
   Problem sized = problem;
   sized.queries = rounded(problem.queries);
   sized.keys = rounded(problem.keys);
+  if (sized.ragged) {
+    sized.batch = rounded(problem.batch);
+    Lengths &longest = sized.ragged->longest;
+    longest = {rounded(longest.queries), rounded(longest.keys)};
+  }
   if (check(sized)) // rounded up beyond a limit
     sized = problem;
   if (isEmpty(sized)) // any kernel does

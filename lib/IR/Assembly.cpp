@@ -72,7 +72,8 @@ static StringRef nearest(StringRef name, ArrayRef<StringRef> known) {
 /// Whether an attribute is what a clause says.
 static bool isClause(StringRef name) {
   return llvm::is_contained(
-      {kMask, kScale, kPrecision, kBlocksAttr, kGradientsAttr}, name);
+      {kMask, kScale, kPrecision, kBlocksAttr, kGradientsAttr, kLongestAttr},
+      name);
 }
 
 /// Attributes without a dialect are ours to know; those that we do not know say
@@ -339,9 +340,10 @@ void attn::printAttention(AttentionOpInterface op, OpAsmPrinter &printer) {
   }
   printClauses(op, printer);
   printOperands(printer, kOuts, op.getOuts());
-  printer.printOptionalAttrDict(
-      op->getAttrs(), {kMask, kScale, kPrecision, kSegmentsAttr,
-                       kClauseSizesAttr, kBlocksAttr, kGradientsAttr});
+  printer.printOptionalAttrDict(op->getAttrs(),
+                                {kMask, kScale, kPrecision, kSegmentsAttr,
+                                 kClauseSizesAttr, kBlocksAttr, kGradientsAttr,
+                                 kLongestAttr});
   printer << " : " << plain.getTypes();
   if (op->getNumResults() != 0)
     printer << " -> " << op->getResultTypes();

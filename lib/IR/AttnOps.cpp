@@ -90,13 +90,21 @@ ArrayRef<Extent> attn::shapeOf(StringRef role) {
   return {};
 }
 
+SmallVector<Extent> attn::shapeOf(StringRef role, bool isRagged) {
+  std::optional<Role> array = findArray(std::string_view(role));
+  if (!array)
+    return {};
+  std::vector<Extent> shape = attn::shapeOf(*array, isRagged);
+  return SmallVector<Extent>(shape.begin(), shape.end());
+}
+
 bool attn::isStatistic(StringRef role) {
   std::optional<Role> array = findArray(std::string_view(role));
   return array && factsOf(*array).element == Element::f32;
 }
 
 double attn::defaultScale(Type q) {
-  return 1 / std::sqrt(double(cast<ShapedType>(q).getDimSize(3)));
+  return 1 / std::sqrt(double(cast<ShapedType>(q).getShape().back()));
 }
 
 //===----------------------------------------------------------------------===//
@@ -146,7 +154,7 @@ static Value sizeOf(OpBuilder &builder, AttentionOpInterface op,
     return builder.createOrFold<arith::MulIOp>(loc, blocks, index(2));
   }
   for (const AttentionArray &array : op.arrays())
-    for (auto [dimension, each] : llvm::enumerate(shapeOf(array.role)))
+    for (auto [dimension, each] : llvm::enumerate(op.shapeOf(array.role)))
       if (each == extent && !array.isOutput)
         return builder.createOrFold<tensor::DimOp>(op->getLoc(), array.value,
                                                    dimension);
@@ -160,7 +168,7 @@ LogicalResult attn::reifyShapes(AttentionOpInterface op, OpBuilder &builder,
       continue;
     SmallVector<OpFoldResult> &sizes = reified.emplace_back();
     for (auto [extent, size] :
-         llvm::zip_equal(shapeOf(array.role), array.type().getShape())) {
+         llvm::zip_equal(op.shapeOf(array.role), array.type().getShape())) {
       if (ShapedType::isDynamic(size))
         sizes.push_back(sizeOf(builder, op, extent));
       else

@@ -11,13 +11,14 @@ using namespace attn;
 
 static constexpr StringLiteral kCaptures = "captures", kSees = "sees",
                                kScore = "score", kBlocks = "blocks",
-                               kSinks = "sinks", kTransposed = "transposed",
+                               kSinks = "sinks", kRagged = "ragged",
+                               kTransposed = "transposed",
                                kGradients = "gradients";
 
 ArrayRef<StringLiteral> ClauseParser::keywords(StringRef op) {
   static constexpr StringLiteral all[] = {
-      kCaptures, kSees,   kScore, "document",  "softcap", "alibi",
-      "bias",    kBlocks, kSinks, kTransposed, kGradients};
+      kCaptures, kSees,   kScore, "document", "softcap",   "alibi",
+      "bias",    kBlocks, kSinks, kRagged,    kTransposed, kGradients};
   constexpr size_t ofGradients = 2;
   bool isBackward = op == BackwardOp::getOperationName();
   return ArrayRef(all).drop_back(isBackward ? 0 : ofGradients);
@@ -52,6 +53,8 @@ ParseResult ClauseParser::parse(SMLoc loc, StringRef keyword) {
     });
   if (keyword == kGradients)
     return inBrackets([&] { return parseGradients(); });
+  if (keyword == kRagged)
+    return inBrackets([&] { return parseRagged(); });
   return inBrackets([&] { return parseShortForm(loc, *shortFormOf(keyword)); });
 }
 
@@ -203,6 +206,19 @@ ParseResult ClauseParser::parseGradients() {
   });
 }
 
+ParseResult ClauseParser::parseRagged() {
+  UnresolvedOperands &offsets = group(ClauseGroup::offsets);
+  offsets.loc = parser.getCurrentLocation();
+  return failure(parser.parseOperand(offsets.names.emplace_back()) ||
+                 parser.parseComma() ||
+                 parser.parseOperand(offsets.names.emplace_back()) ||
+                 parser.parseComma() || parser.parseKeyword(kLongestAttr) ||
+                 parser.parseInteger(longest.emplace_back()) ||
+                 parser.parseComma() ||
+                 parser.parseInteger(longest.emplace_back()) ||
+                 parser.parseColonTypeList(offsets.types));
+}
+
 //===----------------------------------------------------------------------===//
 // What was parsed becomes an op
 //===----------------------------------------------------------------------===//
@@ -281,6 +297,8 @@ ParseResult ClauseParser::finish(NamedAttrList &said) {
   if (blocks)
     said.set(kBlocksAttr,
              b.getDenseI64ArrayAttr({blocks->queries, blocks->keys}));
+  if (!longest.empty())
+    said.set(kLongestAttr, b.getDenseI64ArrayAttr(longest));
   SmallVector<int64_t> numbers;
   for (auto &[number, name] : gradients) {
     FailureOr<int64_t> found =
@@ -424,6 +442,16 @@ static void printGradients(AttentionOpInterface op, OpAsmPrinter &printer) {
   printer << ')';
 }
 
+static void printRagged(AttentionOpInterface op, OpAsmPrinter &printer) {
+  OperandRange offsets = op.clauseOperands(ClauseGroup::offsets);
+  auto longest = op->getAttrOfType<DenseI64ArrayAttr>(kLongestAttr);
+  if (offsets.empty() || !longest)
+    return;
+  printer << ' ' << kRagged << '(' << offsets << ", " << kLongestAttr << ' ';
+  llvm::interleaveComma(longest.asArrayRef(), printer);
+  printer << " : " << offsets.getTypes() << ')';
+}
+
 void attn::printClauses(AttentionOpInterface op, OpAsmPrinter &printer) {
   if (!op.hasClauses())
     return;
@@ -440,5 +468,6 @@ void attn::printClauses(AttentionOpInterface op, OpAsmPrinter &printer) {
   printLists(op, printer, kTransposed, ClauseGroup::transposedPartial,
              ClauseGroup::transposedFull, std::nullopt);
   printOperands(printer, kSinks, op.clauseOperands(ClauseGroup::sinks));
+  printRagged(op, printer);
   printGradients(op, printer);
 }

@@ -59,6 +59,7 @@ private:
                                bool hasSize);
   mlir::ParseResult parseSize();
   mlir::ParseResult parseGradients();
+  mlir::ParseResult parseRagged();
   mlir::ParseResult addCaptures();
   mlir::ParseResult addRegions();
   mlir::FailureOr<int64_t>
@@ -70,6 +71,7 @@ private:
   std::unique_ptr<mlir::Region> sees, score;
   llvm::SmallVector<Form> forms;
   std::optional<BlockSize> blocks;
+  llvm::SmallVector<int64_t> longest;
   llvm::SMLoc gradientsLoc;
   /// Numbers, or names of which each has a number.
   llvm::SmallVector<std::pair<int64_t, mlir::OpAsmParser::UnresolvedOperand>>

@@ -52,6 +52,10 @@ std::optional<BlockSize> attn::blockSizeOf(Operation *op) {
   return BlockSize{sizes[0], sizes[1]};
 }
 
+bool attn::isRagged(Operation *op) {
+  return clauseSizes(op)[unsigned(ClauseGroup::offsets)] != 0;
+}
+
 SmallVector<Value> attn::gradientTargetsOf(Operation *op, OperandRange inputs) {
   SmallVector<Value> values;
   auto numbers = op->getAttrOfType<DenseI64ArrayAttr>(kGradientsAttr);
@@ -81,6 +85,8 @@ static std::string nameOf(ClauseGroup group, unsigned number) {
     return std::string(array) + " of transposed full blocks";
   case ClauseGroup::sinks:
     return "sinks";
+  case ClauseGroup::offsets:
+    return number == 0 ? "cu_q" : "cu_k";
   }
   llvm_unreachable("closed enum");
 }
@@ -185,6 +191,8 @@ std::string attn::firstClause(Operation *op) {
     return "blocks";
   if (!attention.clauseOperands(ClauseGroup::sinks).empty())
     return "sinks";
+  if (isRagged(op))
+    return "ragged";
   return attention.captures().empty() ? "" : "captures";
 }
 

@@ -115,11 +115,13 @@ LogicalResult Verifier::inputs() {
 
 LogicalResult Verifier::ranks() {
   for (const AttentionArray &array : arrays) {
-    size_t rank = shapeOf(array.role).size();
+    size_t rank = op.shapeOf(array.role).size();
     if (array.type().getRank() != int64_t(rank))
       return op->emitOpError("expects ")
              << array.role << " of rank " << rank << ", but got rank "
-             << array.type().getRank();
+             << array.type().getRank()
+             << (op.isRagged() ? " (ragged rows are [rows, heads, columns])"
+                               : "");
   }
   return success();
 }
@@ -154,10 +156,11 @@ LogicalResult Verifier::elements() {
 }
 
 LogicalResult Verifier::sizes() {
-  if (failed(same("q", "k", 0, "batch size")) ||
-      failed(same("k", "v", 0, "batch size")) ||
-      failed(same("q", "v", 0, "batch size")))
+  if (!op.isRagged() && (failed(same("q", "k", 0, "batch size")) ||
+                         failed(same("k", "v", 0, "batch size")) ||
+                         failed(same("q", "v", 0, "batch size"))))
     return failure();
+  unsigned rows = op.isRagged() ? 0 : 2, columns = rows ? 3 : 2;
   for (StringRef role : {"q", "k", "v"})
     if (failed(positive(role, 1, "head count")))
       return failure();
@@ -167,12 +170,12 @@ LogicalResult Verifier::sizes() {
     return op->emitOpError("expects the head count of q to be a multiple of "
                            "that of k, but got ")
            << size("q", 1) << " and " << size("k", 1);
-  if (failed(same("k", "v", 2, "number of rows")))
+  if (failed(same("k", "v", rows, "number of rows")))
     return failure();
   for (StringRef role : {"q", "k", "v"})
-    if (failed(positive(role, 3, "head dimension")))
+    if (failed(positive(role, columns, "head dimension")))
       return failure();
-  return same("q", "k", 3, "head dimension");
+  return same("q", "k", columns, "head dimension");
 }
 
 LogicalResult Verifier::shapes() {
@@ -182,7 +185,7 @@ LogicalResult Verifier::shapes() {
   known.fill(ShapedType::kDynamic);
   auto learn = [&](const AttentionArray &array) {
     for (auto [extent, size] :
-         llvm::zip_equal(shapeOf(array.role), array.type().getShape()))
+         llvm::zip_equal(op.shapeOf(array.role), array.type().getShape()))
       if (ShapedType::isDynamic(known[unsigned(extent)]))
         known[unsigned(extent)] = size;
   };
@@ -198,13 +201,21 @@ LogicalResult Verifier::shapes() {
   for (const AttentionArray &array : arrays) {
     if (isOperandOfScores(array))
       continue;
-    Extent last = shapeOf(array.role).back();
-    bool hasHeadDim = last == Extent::headDim || last == Extent::headDimV;
-    if (failed(positive(array.role, 1, "head count")) ||
-        (hasHeadDim && failed(positive(array.role, 3, "head dimension"))))
+    SmallVector<Extent> shape = op.shapeOf(array.role);
+    bool hasHeadDim =
+        shape.back() == Extent::headDim || shape.back() == Extent::headDimV;
+    unsigned heads = llvm::find_if(shape,
+                                   [](Extent extent) {
+                                     return extent == Extent::heads ||
+                                            extent == Extent::kvHeads;
+                                   }) -
+                     shape.begin();
+    if (failed(positive(array.role, heads, "head count")) ||
+        (hasHeadDim &&
+         failed(positive(array.role, shape.size() - 1, "head dimension"))))
       return failure();
     SmallVector<int64_t> expected;
-    for (Extent extent : shapeOf(array.role))
+    for (Extent extent : shape)
       expected.push_back(known[unsigned(extent)]);
     ArrayRef<int64_t> actual = array.type().getShape();
     if (!llvm::all_of(llvm::zip_equal(expected, actual), [](auto sizes) {

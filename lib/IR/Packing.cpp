@@ -25,7 +25,8 @@ static bool hasOneStride(ShapedType type, int64_t queries) {
 }
 
 static bool headsAreRows(AttentionOpInterface op) {
-  // Regions, lists and sinks tell heads and queries apart.
+  // Regions, lists and sinks tell heads and queries apart, and ragged rows lie
+  // otherwise.
   if (op.hasClauses())
     return false;
   int64_t queries = ShapedType::kDynamic;

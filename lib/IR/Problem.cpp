@@ -96,10 +96,27 @@ static std::array<int64_t, kExtents> sizesOf(AttentionOpInterface op) {
   sizes.fill(ShapedType::kDynamic);
   for (const AttentionArray &array : op.arrays())
     for (auto [extent, size] :
-         llvm::zip_equal(shapeOf(array.role), array.type().getShape()))
+         llvm::zip_equal(op.shapeOf(array.role), array.type().getShape()))
       if (ShapedType::isDynamic(sizes[unsigned(extent)]))
         sizes[unsigned(extent)] = size;
+  for (Value offsets : op.clauseOperands(ClauseGroup::offsets))
+    if (int64_t size = cast<ShapedType>(offsets.getType()).getDimSize(0);
+        !ShapedType::isDynamic(size))
+      sizes[unsigned(Extent::batch)] = size - 1;
   return sizes;
+}
+
+/// Lengths are known on the device only.
+static std::optional<Ragged> raggedOf(AttentionOpInterface op) {
+  auto longest = op->getAttrOfType<DenseI64ArrayAttr>(kLongestAttr);
+  if (!op.isRagged() || !longest || longest.size() != 2)
+    return std::nullopt;
+  Ragged ragged;
+  ragged.longest = {longest[0], longest[1]};
+  Value offsets = op.clauseOperands(ClauseGroup::offsets).front();
+  ragged.isWide =
+      cast<ShapedType>(offsets.getType()).getElementType().isInteger(64);
+  return ragged;
 }
 
 bool attn::hasOpenSizes(AttentionOpInterface op) {
@@ -150,6 +167,7 @@ attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
   problem.pattern = patternOf(op);
   problem.clauses = {op.sees() != nullptr, op.score() != nullptr,
                      !op.clauseOperands(ClauseGroup::sinks).empty()};
+  problem.ragged = raggedOf(op);
   problem.direction = op.direction();
   problem.deterministic = op.isDeterministic();
   auto sizeOr = [&](Extent extent, int64_t assumedSize) {

@@ -128,6 +128,7 @@ public:
   LogicalResult verify() {
     return success(succeeded(verifyCaptures(op, op.captures())) &&
                    succeeded(blocks()) && succeeded(sinks()) &&
+                   succeeded(offsets()) && succeeded(diagonal()) &&
                    succeeded(kept()) && succeeded(gradients()));
   }
   LogicalResult verifyRegions() {
@@ -139,6 +140,8 @@ private:
   LogicalResult blocks();      // C25, C26, C31
   LogicalResult sinks();       // C27
   LogicalResult kept();        // C28
+  LogicalResult offsets();     // C33
+  LogicalResult diagonal();    // C34
   LogicalResult gradients();   // C29
   LogicalResult derivatives(); // C30
 
@@ -250,6 +253,9 @@ LogicalResult ClauseVerifier::blocks() {
                            "partial and full, but got others");
   if (!size)
     return success();
+  if (op.isRagged())
+    return op->emitOpError("expects no lists of blocks of ragged sequences, "
+                           "which would have to be ragged too, but got both");
   for (int64_t each : {size->queries, size->keys})
     if (each <= 0 || each % kBlockMultiple)
       return op->emitOpError("expects blocks of multiples of ")
@@ -283,7 +289,47 @@ LogicalResult ClauseVerifier::kept() {
     return success();
   return op->emitOpError(
       "expects no weights to be kept of attention with "
-      "captures, sees, score, blocks or sinks, but got both");
+      "captures, sees, score, blocks, sinks or ragged sequences, but got "
+      "both");
+}
+
+LogicalResult ClauseVerifier::offsets() {
+  OperandRange offsets = op.clauseOperands(ClauseGroup::offsets);
+  auto longest = op->getAttrOfType<DenseI64ArrayAttr>(kLongestAttr);
+  if (offsets.empty() && !longest)
+    return success();
+  if (offsets.size() != 2 || !longest || longest.size() != 2)
+    return op->emitOpError("expects offsets of queries and of keys, and the "
+                           "longest that a sequence has of either, but got ")
+           << offsets.size() << " and " << (longest ? longest.size() : 0);
+  auto q = cast<ShapedType>(offsets[0].getType()),
+       k = cast<ShapedType>(offsets[1].getType());
+  Type element = q.getElementType();
+  bool isRight = (element.isInteger(32) || element.isInteger(64)) &&
+                 k.getElementType() == element && q.getRank() == 1 &&
+                 k.getRank() == 1 &&
+                 compatible(q.getDimSize(0), k.getDimSize(0)) &&
+                 q.getDimSize(0) != 0 && k.getDimSize(0) != 0;
+  if (isRight)
+    return success();
+  return op->emitOpError("expects offsets of i32 or of i64, and of one shape, "
+                         "[sequences + 1], but got ")
+         << q << " and " << k;
+}
+
+LogicalResult ClauseVerifier::diagonal() {
+  if (!op.isRagged() || op.maskOrNone().kind != MaskKind::causal)
+    return success();
+  OperandRange offsets = op.clauseOperands(ClauseGroup::offsets);
+  if (offsets[0] == offsets[1])
+    return success();
+  InFlightDiagnostic error =
+      op->emitOpError("expects mask(causal) of ragged sequences only where "
+                      "queries and keys have the same offsets, but got two "
+                      "values");
+  error.attachNote() << "mask(causal_bottom_right) says that the last query of "
+                        "a sequence sees its last key";
+  return error;
 }
 
 LogicalResult ClauseVerifier::gradients() {

@@ -34,6 +34,12 @@ static void write(OStream &json, const Problem &p) {
     json.attribute("mask", str(p.mask));
     if (p.pattern)
       write(json, *p.pattern);
+    if (p.ragged)
+      json.attributeObject("ragged", [&] {
+        json.attribute("sequences", p.batch);
+        json.attribute("longest_queries", p.ragged->longest.queries);
+        json.attribute("longest_keys", p.ragged->longest.keys);
+      });
     json.attribute("direction", llvm::StringRef(name(p.direction)));
     if (p.direction == Direction::forward) {
       json.attribute("lse", p.lse);

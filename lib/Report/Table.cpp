@@ -18,13 +18,17 @@ std::string attn::describe(const Problem &p) {
     text += " as " + std::string(name(p.precision));
   if (p.precision == Precision::f8_qk)
     text += " with q and k in f8e4m3";
-  text += ", batch " + std::to_string(p.batch) + ", " +
-          std::to_string(p.heads) + " heads";
+  text += p.ragged ? ", " + std::to_string(p.batch) + " ragged sequences, "
+                   : ", batch " + std::to_string(p.batch) + ", ";
+  text += std::to_string(p.heads) + " heads";
   if (p.kvHeads != p.heads)
     text += " (" + std::to_string(p.kvHeads) + " of k and v)";
   text += ", " + std::to_string(p.queries) + " queries, " +
-          std::to_string(p.keys) + " keys, head dim " +
-          std::to_string(p.headDim);
+          std::to_string(p.keys) + " keys";
+  if (p.ragged)
+    text += " (at most " + std::to_string(p.ragged->longest.queries) + " and " +
+            std::to_string(p.ragged->longest.keys) + " each)";
+  text += ", head dim " + std::to_string(p.headDim);
   if (p.headDimV != p.headDim)
     text += " (" + std::to_string(p.headDimV) + " of v)";
   if (!p.mask.isOpen())

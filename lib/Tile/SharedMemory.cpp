@@ -24,9 +24,10 @@ static std::optional<Reservation> reservationOf(Operation *op) {
                            8 * barrier.getResult().getType().getSlots(), 16};
       })
       .Case([](QueueOp queue) -> Result {
-        return Reservation{
-            queue, queue.getName(),
-            QueueType::kSlotBytes * queue.getResult().getType().getSlots(), 16};
+        return Reservation{queue, queue.getName(),
+                           queue.getResult().getType().slotBytes() *
+                               queue.getResult().getType().getSlots(),
+                           16};
       })
       .Default([](Operation *) { return Result(); });
 }

@@ -61,6 +61,67 @@ static SmallVector<Problem> samples(Problem problem, const Tiles &tiles,
   return all;
 }
 
+/// Sequences whose rows are ragged, not square, few, none, and of several
+/// tiles.
+static SmallVector<Problem> raggedSamples(const Problem &problem,
+                                          const Tiles &tiles) {
+  int64_t query = tiles.get("query"), key = tiles.get("key");
+  Problem own = problem;
+  int64_t group = problem.heads / problem.kvHeads;
+  own.kvHeads = std::min<int64_t>(problem.kvHeads, group > 1 ? 1 : 3);
+  own.heads = own.kvHeads * std::min<int64_t>(group, 3);
+  Ragged asked = *problem.ragged;
+  SmallVector<Problem> all;
+  for (const std::vector<Lengths> &lengths :
+       {std::vector<Lengths>{{query + 3, 3 * key + 5},
+                             {0, key},
+                             {1, 2 * key},
+                             {2 * query, 0},
+                             {3 * query + 1, key + 7}},
+        std::vector<Lengths>{{5, 5}}}) {
+    all.push_back(raggedProblem(own, lengths));
+    all.back().ragged->isWide = asked.isWide;
+  }
+  return all;
+}
+
+/// The offsets that a kernel reads there.
+static tile::ReadNumber offsetsOf(const Problem &problem,
+                                  ArrayRef<ArgumentRole> roles) {
+  SmallVector<int64_t> queries = {0}, keys = {0};
+  for (const Lengths &each : problem.ragged->lengths) {
+    queries.push_back(queries.back() + each.queries);
+    keys.push_back(keys.back() + each.keys);
+  }
+  SmallVector<Role> arrays;
+  for (const ArgumentRole &role : roles)
+    arrays.push_back(role.role);
+  return [=](unsigned argument, int64_t place) -> std::optional<int64_t> {
+    const SmallVector<int64_t> *offsets =
+        arrays[argument] == Role::offsetsQ   ? &queries
+        : arrays[argument] == Role::offsetsK ? &keys
+                                             : nullptr;
+    if (!offsets || place < 0 || place >= int64_t(offsets->size()))
+      return std::nullopt;
+    return (*offsets)[place];
+  };
+}
+
+/// The value of an argument, for offsets that lie side by side.
+static int64_t argumentOf(tile::KernelOp kernel, unsigned number,
+                          const ArgumentRole &role, const Problem &problem,
+                          const Round &round) {
+  if (!problem.ragged)
+    return roleValue(role, problem, round);
+  if (auto map =
+          dyn_cast<tile::TensorMapType>(kernel.getArgumentTypes()[number]))
+    return map.getBoxRows(); // those of a window (RaggedArrays.h)
+  bool isOfOffsets = role.role == Role::offsetsQ || role.role == Role::offsetsK;
+  if (isOfOffsets && role.facet == Facet::strideBatch)
+    return 1;
+  return roleValue(role, problem, round);
+}
+
 static LogicalResult compare(tile::KernelOp kernel, const Problem &problem,
                              StringRef level, int64_t counted,
                              int64_t promised) {
@@ -89,10 +150,14 @@ static FailureOr<tile::Traffic> count(tile::KernelOp kernel,
   tile::Traffic total;
   for (int64_t n = 0; n < (isInRounds ? rounds.count() : 1); ++n) {
     SmallVector<int64_t> arguments;
-    for (const ArgumentRole &role : *roles)
-      arguments.push_back(roleValue(role, problem, rounds.at(n)));
+    for (auto [number, role] : llvm::enumerate(*roles))
+      arguments.push_back(
+          argumentOf(kernel, number, role, problem, rounds.at(n)));
+    tile::ReadNumber read;
+    if (problem.ragged)
+      read = offsetsOf(problem, *roles);
     FailureOr<tile::Traffic> counted =
-        tile::countTraffic(kernel, grid, arguments);
+        tile::countTraffic(kernel, grid, arguments, read);
     if (failed(counted))
       return failure();
     total += *counted;
@@ -215,10 +280,12 @@ struct CheckTrafficPass : attn::impl::CheckTrafficPassBase<CheckTrafficPass> {
       if (problem->pattern) // lists say what moves, on the device
         return WalkResult::advance();
       for (const Problem &sample :
-           samples(*problem, schedule.tiles(), ::launchesOf(schedule)))
+           problem->ragged
+               ? raggedSamples(*problem, schedule.tiles())
+               : samples(*problem, schedule.tiles(), ::launchesOf(schedule)))
         if (failed(check(kernel, machine.resolve(), schedule, sample)))
           return WalkResult::interrupt();
-      if (report &&
+      if (report && !problem->ragged &&
           failed(reportOwn(kernel, machine.resolve(), schedule, *problem)))
         return WalkResult::interrupt();
       return WalkResult::advance();

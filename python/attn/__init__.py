@@ -30,13 +30,14 @@ from ._package import get_include, get_library
 from ._plan import (Footprint, Packing, Picture, Plan, PlanReport, Refused,
                     bound_schedule, diagram, explain, plan)
 from ._problem import Problem
+from ._varlen import attention_varlen
 
 __all__ = [
     "Binary", "Binding", "BlockMask", "CacheError", "CacheInfo",
     "CompileError", "Device", "DeviceError", "Error", "Executable", "Footprint", "InternalError",
     "Kernel", "LibraryError", "Machine", "Packing", "Picture", "Plan",
     "PlanReport",
-    "Problem", "Refused", "UnsupportedError", "backward",
+    "Problem", "Refused", "UnsupportedError", "attention_varlen", "backward",
     "backward_scratch_bytes", "bound_schedule", "cache_info", "compile",
     "configure_cache", "device", "devices", "diagram", "explain", "forward",
     "get_include", "get_library", "machines",

@@ -162,3 +162,36 @@ def bind_attention(direction: str, named: dict[str, Array],
     return Binding(
         result_handle(function, ctypes.byref(request), named["q"].device,
                       *pointers), len(named) + len(described))
+
+
+def bind_ragged(named: dict[str, Array], offsets: Sequence[tuple[str, Array]],
+                options: Any, captured: Any) -> Binding:
+    """attn_forward_bind of sequences that lie one behind the other: of q, k, v,
+    o and lse, if it is there, and the offsets of queries and keys.  `options`
+    is a `_ragged.Options`, `captured` what `_launch` says of clauses."""
+    _cache.ready()
+    clauses, described = captured
+    kind = _native.REQUESTS["forward"]
+    request = kind(
+        ctypes.sizeof(kind), named["q"].dtype.encode(),
+        _native.encode(options.mask, "mask"), options.scale is not None,
+        options.scale or 0.0, _native.encode(options.machine, "machine"),
+        _native.encode(options.schedule, "schedule"),
+        _native.encode(options.precision, "precision"))
+    packed = dict(zip(named, buffers(tuple(named.values()), tuple(named))))
+    places = buffers([array for _, array in offsets],
+                     [name for name, _ in offsets])
+    request.cu_q, request.cu_k = (ctypes.pointer(place) for place in places)
+    request.longest_q, request.longest_k = options.longest
+    request.wide_offsets = offsets[0][1].dtype == "i64"
+    if clauses is not None:
+        taken = buffers([array for _, array in described],
+                        [capture.name for capture, _ in described])
+        request.clauses = ctypes.pointer(
+            _clauses.native(clauses, described, taken))
+    pointers = [ctypes.byref(packed[name]) if name in packed else None
+                for name in ("q", "k", "v", "o", "lse")]
+    return Binding(
+        result_handle("attn_forward_bind", ctypes.byref(request),
+                      named["q"].device, *pointers),
+        len(named) + len(offsets) + len(described))

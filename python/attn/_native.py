@@ -90,7 +90,11 @@ class ForwardRequest(ctypes.Structure):
     _fields_ = [*_REQUEST, ("lse_low", ctypes.POINTER(Buffer)), *_LISTS,
                 ("block_queries", ctypes.c_int64),
                 ("block_keys", ctypes.c_int64),
-                ("clauses", ctypes.POINTER(Clauses))]
+                ("clauses", ctypes.POINTER(Clauses)),
+                ("cu_q", ctypes.POINTER(Buffer)),
+                ("cu_k", ctypes.POINTER(Buffer)),
+                ("longest_q", ctypes.c_int64), ("longest_k", ctypes.c_int64),
+                ("wide_offsets", ctypes.c_int64)]
 
 
 class BackwardRequest(ctypes.Structure):

@@ -10,6 +10,7 @@
 #include "Blocks.h"
 #include "Format.h"
 #include "Pictures.h"
+#include "Sequences.h"
 #include "Sweep.h"
 
 #include "attn/Report/Report.h"
@@ -104,6 +105,7 @@ struct Options {
                "chosen; may be repeated"),
       cl::cat(category)};
   BlockOptions blocks{category};
+  SequenceOptions sequences{category};
   FormatOptions format{category};
   cl::opt<std::string> sweep{
       "sweep", cl::value_desc("field=first..last"),
@@ -178,7 +180,7 @@ static int readProblem(const Options &options,
   auto isLeftOut = [&](const cl::opt<int64_t> &size) {
     return !size.getNumOccurrences() && size.ArgStr != sweptField;
   };
-  if (isLeftOut(options.queries))
+  if (isLeftOut(options.queries) && !options.sequences.isGiven())
     return fail("expects --queries, the number of rows of Q, but got none");
   if (isLeftOut(options.headDim))
     return fail("expects --head-dim, the columns of Q and K, but got none");
@@ -330,6 +332,8 @@ static SweepPoint pointOf(const Options &options, const Swept &swept,
   if (!sentence && swept.isOfMachine())
     sentence = overrideField(machine, swept.field, double(value));
   if (!sentence)
+    sentence = options.sequences.read(problem);
+  if (!sentence)
     return sweepPoint(value, problem, machine);
   SweepPoint point;
   point.value = value, point.problem = problem, point.machine = machine;
@@ -442,6 +446,12 @@ static int run(const Options &options) {
            swept.values.empty() ? 0 : swept.values.front());
   if (auto sentence = options.blocks.read(problem))
     return fail(*sentence);
+  if (auto sentence = options.sequences.read(problem))
+    return fail(*sentence);
+  if ((options.pictures.any() || *format == Format::explain) &&
+      options.sequences.isGiven())
+    return fail("expects a picture or an explanation of sequences of one "
+                "length, but got --ragged");
   if (options.pictures.any() && options.format.isGiven())
     return fail("expects a picture, a format or --explain, but got several");
   if (options.pictures.withoutFile() > 1)

@@ -25,7 +25,7 @@ Floats::Floats(const HostBytes &array) {
 AttentionOracle::AttentionOracle(const Function &function,
                                  const Attention &attention,
                                  const std::vector<HostBytes> &arrays,
-                                 unsigned threads)
+                                 unsigned threads, int64_t sequence)
     : attention(attention), q(arrays[attention.input("q")]),
       k(arrays[attention.input("k")]), v(arrays[attention.input("v")]),
       threads(threads) {
@@ -37,7 +37,7 @@ AttentionOracle::AttentionOracle(const Function &function,
     captured.push_back(capturedArray(function, source, arrays));
   clauses = std::make_unique<ClauseReference>(op, std::move(captured),
                                               attention.problem.queries,
-                                              attention.problem.keys);
+                                              attention.problem.keys, sequence);
   seen = std::make_unique<oracle::Seen>(whole(), clauses->clauses());
 }
 

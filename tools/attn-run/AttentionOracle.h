@@ -28,8 +28,10 @@ struct Floats {
 
 class AttentionOracle {
 public:
+  /// Of the ragged sequence of that number, if it is one.
   AttentionOracle(const Function &function, const Attention &attention,
-                  const std::vector<HostBytes> &arrays, unsigned threads);
+                  const std::vector<HostBytes> &arrays, unsigned threads,
+                  int64_t sequence = 0);
   AttentionOracle(const AttentionOracle &) = delete;
   AttentionOracle &operator=(const AttentionOracle &) = delete;
 

@@ -104,6 +104,11 @@ public:
       fillRandom(array(ClauseGroup::sinks, 0), ~seed, 1);
     drawLists(ClauseGroup::partial, ClauseGroup::transposedPartial, 0);
     drawLists(ClauseGroup::full, ClauseGroup::transposedFull, 1);
+    if (!has(ClauseGroup::offsets))
+      return;
+    const Problem &p = attention.problem;
+    drawOffsets(0, p.queries, p.ragged->longest.queries);
+    drawOffsets(1, p.keys, p.ragged->longest.keys);
   }
 
 private:
@@ -123,6 +128,29 @@ private:
     drawList(list(group), blocks, kind, isAlone, seed);
     if (has(turned) && !attention.clauseInput(turned, 0).listing)
       transpose(list(group), list(turned));
+  }
+
+  /// Lengths up to the longest, of which some are 0, that add up to the rows as
+  /// far as sequences of that length can.
+  void drawOffsets(unsigned number, int64_t rows, int64_t longest) {
+    HostBytes &offsets = array(ClauseGroup::offsets, number);
+    int64_t count = attention.problem.batch, first = 0;
+    offsets.setWhole({0}, 0);
+    for (int64_t n = 0; n < count; ++n) {
+      int64_t left = rows - first, behind = count - n - 1;
+      int64_t most = std::min(longest, left),
+              least = std::min(most, left > behind * longest
+                                         ? left - behind * longest
+                                         : int64_t(0));
+      uint64_t drawn = mixed(seed + 2 * uint64_t(n) + number);
+      bool isNone = drawn % 5 == 0;
+      // What is left is shared by those behind.
+      int64_t room = std::min(most - least, 2 * left / (behind + 1));
+      int64_t length =
+          least + (isNone ? 0 : int64_t(drawn / 5 % uint64_t(room + 1)));
+      first += length;
+      offsets.setWhole({n + 1}, first);
+    }
   }
 
   const Attention &attention;

@@ -59,6 +59,17 @@ private:
   double squaredError = 0, squaredNorm = 0;
 };
 
+/// Adds some rows of all heads to the comparers of O and LSE; the size of O.
+double addRows(std::vector<Comparer> &comparers, const AttentionOracle &oracle,
+               RowRun rows);
+
+/// Ragged sequences are compared one by one (Sequences.cpp).
+std::vector<Comparison> compareRagged(const Function &function, size_t number,
+                                      const std::vector<HostBytes> &arrays,
+                                      const std::vector<size_t> &outputs,
+                                      Inputs inputs, double budget,
+                                      unsigned threads);
+
 /// Comparers of the outputs of the attention of that number.
 std::vector<Comparer> comparersOf(const Function &function, size_t number,
                                   const std::vector<HostBytes> &arrays,

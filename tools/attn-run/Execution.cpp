@@ -106,8 +106,7 @@ static void drawInputs(const Attention &attention,
     return static_cast<int64_t>((state >> 33) % count);
   };
   SmallVector<int64_t> where;
-  for (int64_t size :
-       {problem.batch, problem.kvHeads, problem.keys, problem.headDim})
+  for (int64_t size : k.shape.sizes)
     where.push_back(choose(size));
   if (inputs == Inputs::nanKey)
     k.set(where, std::nan(""));

@@ -37,7 +37,8 @@ FailureOr<func::FuncOp> run::findFunction(ModuleOp module, StringRef name) {
 
 SmallVector<int64_t> Attention::sizesOf(StringRef role) const {
   auto sizeOf = [&](Extent extent) { return valueOf(extent, problem); };
-  return llvm::map_to_vector<4>(shapeOf(role), sizeOf);
+  return llvm::map_to_vector<4>(shapeOf(role, problem.ragged.has_value()),
+                                sizeOf);
 }
 
 const ArraySource &Attention::clauseInput(ClauseGroup group,
@@ -162,7 +163,9 @@ LogicalResult FunctionReader::setSizes(unsigned argument, StringRef role,
                                        Operation *op) {
   // Open key counts follow the queries unless they are given.
   std::optional<int64_t> keys = extents.keys ? extents.keys : extents.queries;
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(role))) {
+  auto attention = dyn_cast<AttentionOpInterface>(op);
+  bool isRagged = attention && attention.isRagged();
+  for (auto [dim, extent] : llvm::enumerate(shapeOf(role, isRagged))) {
     int64_t &size = result.argumentSizes[argument][dim];
     if (!ShapedType::isDynamic(size)) {
       if (SizeOption *option = optionOf(extent))
@@ -218,15 +221,41 @@ LogicalResult FunctionReader::readSizes(Attention &attention) {
   auto sizesOf = [&](StringRef role) -> ArrayRef<int64_t> {
     return result.argumentSizes[attention.input(role)];
   };
-  problem.batch = sizesOf("q")[0];
-  problem.queries = sizesOf("q")[2];
-  problem.keys = sizesOf("k")[2];
+  if (problem.ragged) {
+    if (failed(readSequences(attention)))
+      return failure();
+    problem.queries = sizesOf("q")[0];
+    problem.keys = sizesOf("k")[0];
+  } else {
+    problem.batch = sizesOf("q")[0];
+    problem.queries = sizesOf("q")[2];
+    problem.keys = sizesOf("k")[2];
+  }
   for (const auto &[role, position] : attention.inputs)
     if (failed(checkSizes(attention.op, role, position, attention.sizesOf(role),
                           "q and k")))
       return failure();
   if (std::optional<std::string> wrong = check(problem))
     return attention.op->emitError(*wrong);
+  return success();
+}
+
+/// How many there are, by the type of offsets or --batch.
+LogicalResult FunctionReader::readSequences(Attention &attention) {
+  AttentionOpInterface op = attention.op;
+  Value offsets = op.clauseOperands(ClauseGroup::offsets).front();
+  int64_t size = cast<ShapedType>(offsets.getType()).getDimSize(0);
+  SizeOption *option = optionOf(Extent::batch);
+  if (!ShapedType::isDynamic(size)) {
+    attention.problem.batch = size - 1;
+    option->known.insert(size - 1);
+    return success();
+  }
+  option->isUsed = true;
+  if (!extents.batch)
+    return op->emitError("expects the number of sequences, which is dynamic: "
+                         "give --batch");
+  attention.problem.batch = *extents.batch;
   return success();
 }
 
@@ -272,6 +301,8 @@ static SmallVector<int64_t> largestSizes(const Attention &attention,
   const Problem &p = attention.problem;
   if (group == ClauseGroup::sinks)
     return {p.heads};
+  if (group == ClauseGroup::offsets)
+    return {p.batch + 1};
   if (group == ClauseGroup::captures)
     return SmallVector<int64_t>(
         rank, std::max({p.batch, p.heads, p.queries, p.keys}));

@@ -69,6 +69,37 @@ std::vector<RowRun> run::chooseRows(const Problem &problem, double budget) {
   return chosen;
 }
 
+double run::addRows(std::vector<Comparer> &comparers,
+                    const AttentionOracle &oracle, RowRun rows) {
+  const Problem &problem = oracle.attention.problem;
+  // The LSE that a low word belongs to; what it should be if nobody sees it.
+  auto highWord = [&](llvm::ArrayRef<int64_t> place, double exact) {
+    auto high = llvm::find_if(
+        comparers, [](const Comparer &c) { return c.role() == "lse"; });
+    return high == comparers.end() ? double(float(exact)) : high->at(place);
+  };
+  int64_t count = rows.end - rows.begin;
+  int64_t total = problem.batch * problem.heads * count;
+  std::vector<double> o(total * problem.headDimV), lse(total);
+  double size = oracle.rows(rows, o.data(), lse.data());
+  for (Comparer &comparer : comparers) {
+    bool isLse = comparer.isLse();
+    const double *reference = isLse ? lse.data() : o.data();
+    llvm::SmallVector<int64_t> sizes = {problem.batch, problem.heads, count};
+    if (!isLse)
+      sizes.push_back(problem.headDimV);
+    forEachIndex(sizes, [&](llvm::ArrayRef<int64_t> index) {
+      llvm::SmallVector<int64_t> place = llvm::to_vector(index);
+      place[2] += rows.begin;
+      double exact = *reference++;
+      if (comparer.role() == "lse_low")
+        exact = std::isfinite(exact) ? exact - highWord(place, exact) : 0;
+      comparer.add(place, place[2], exact);
+    });
+  }
+  return size;
+}
+
 /// Compares O and LSE of one attention with the oracle's.
 static std::vector<Comparison>
 compareForward(const Function &function, size_t number,
@@ -81,36 +112,12 @@ compareForward(const Function &function, size_t number,
   ScoreSizes scores(attention, oracle.q, oracle.k);
   std::vector<Comparer> comparers =
       comparersOf(function, number, arrays, outputs, oracle, scores, inputs);
-  // The LSE that a low word belongs to; what it should be if nobody sees it.
-  auto highWord = [&](llvm::ArrayRef<int64_t> place, double exact) {
-    auto high = llvm::find_if(
-        comparers, [](const Comparer &c) { return c.role() == "lse"; });
-    return high == comparers.end() ? double(float(exact)) : high->at(place);
-  };
   int64_t checked = 0;
   double squares = 0;
   for (RowRun rows : chooseRows(problem, oracle.affordable(budget))) {
-    int64_t count = rows.end - rows.begin;
-    checked += count;
-    int64_t total = problem.batch * problem.heads * count;
-    std::vector<double> o(total * problem.headDimV), lse(total);
-    double size = oracle.rows(rows, o.data(), lse.data());
+    checked += rows.end - rows.begin;
+    double size = addRows(comparers, oracle, rows);
     squares += size * size;
-    for (Comparer &comparer : comparers) {
-      bool isLse = comparer.isLse();
-      const double *reference = isLse ? lse.data() : o.data();
-      llvm::SmallVector<int64_t> sizes = {problem.batch, problem.heads, count};
-      if (!isLse)
-        sizes.push_back(problem.headDimV);
-      forEachIndex(sizes, [&](llvm::ArrayRef<int64_t> index) {
-        llvm::SmallVector<int64_t> place = llvm::to_vector(index);
-        place[2] += rows.begin;
-        double exact = *reference++;
-        if (comparer.role() == "lse_low")
-          exact = std::isfinite(exact) ? exact - highWord(place, exact) : 0;
-        comparer.add(place, place[2], exact);
-      });
-    }
   }
   double score = scores.largest();
   std::vector<Comparison> comparisons;
@@ -131,7 +138,9 @@ std::vector<Comparison> run::compareAll(const Function &function,
                                         unsigned threads) {
   std::vector<Comparison> comparisons;
   for (auto [number, attention] : llvm::enumerate(function.attentions)) {
-    auto compare = attention.isBackward() ? compareGradients : compareForward;
+    auto compare = attention.isBackward()     ? compareGradients
+                   : attention.problem.ragged ? compareRagged
+                                              : compareForward;
     llvm::append_range(comparisons, compare(function, number, arrays, outputs,
                                             inputs, budget, threads));
   }

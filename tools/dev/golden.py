@@ -35,7 +35,8 @@ PTX = os.path.join(FOLDER, "ptx.json")
 def read_problems():
     """One per line: machine, direction, dtype, schedule, mask, and `sizes`,
     which are batch, heads, kv_heads, queries, keys, d and e.  `blocks` is the
-    queries and keys of those that are listed for each head.  `clauses` is the
+    queries and keys of those that are listed for each head.  `ragged` is the
+    type of offsets of sequences, as many as `batch`.  `clauses` is the
     text of others, that read %x0, %x1, .. of the types in `captures`."""
     with open(PROBLEMS, encoding="utf-8") as f:
         return [json.loads(line) for line in f]
@@ -51,12 +52,22 @@ def name_of(problem):
     sizes = "x".join(map(str, problem["sizes"]))
     clauses = [key for key in ("alignment", "deterministic", "dlse", "kept",
                                "lse", "low", "precision") if problem.get(key)]
+    if problem.get("ragged"):
+        clauses.append(f"ragged {problem['ragged']}")
     if problem.get("blocks"):
         clauses.append("blocks " + "x".join(map(str, problem["blocks"])))
     return " ".join([problem["machine"].replace(", ", ","),
                      problem["direction"], problem["dtype"], sizes,
                      problem["mask"], *clauses, *short_of(problem),
                      f"<{problem['schedule']}>"])
+
+
+def queries_of(problem):
+    return problem["sizes"][3]
+
+
+def keys_of(problem):
+    return problem["sizes"][4]
 
 
 def captures_of(problem):
@@ -72,6 +83,16 @@ def types_of(problem):
     def array(*sizes, of=element):
         return f"tensor<{'x'.join(map(str, sizes))}x{of}>"
 
+    if problem.get("ragged"):
+        row = array(heads, queries, of="f32")
+        return {
+            "q": array(queries, heads, d), "k": array(keys, kv_heads, d),
+            "v": array(keys, kv_heads, e),
+            "o": array(queries, heads, e, of=result), "lse": row, "low": row,
+            "cu_q": array(batch + 1, of=problem["ragged"]),
+            "cu_k": array(batch + 1, of=problem["ragged"]),
+            **{f"x{i}": kind for i, kind in enumerate(captures_of(problem))},
+        }
     row = array(batch, heads, queries, of="f32")
     blocks = 2 * -(-keys // 256)
     return {
@@ -135,6 +156,11 @@ def clauses_of(problem, types):
     if problem.get("clauses"):
         text.append(problem["clauses"])
         operands += [f"x{i}" for i in range(len(captures_of(problem)))]
+    if problem.get("ragged"):
+        kinds = f"{types['cu_q']}, {types['cu_k']}"
+        text.append(f"ragged(%cu_q, %cu_k, longest {queries_of(problem)}, "
+                    f"{keys_of(problem)} : {kinds})")
+        operands += ["cu_q", "cu_k"]
     attributes = [f"schedule = #attn.schedule<{problem['schedule']}>"]
     if problem.get("alignment"):
         attributes.append(f"alignment = {problem['alignment']}")

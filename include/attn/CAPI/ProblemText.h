@@ -70,6 +70,9 @@ bool isKept(llvm::StringRef role);
 /// Whether a role is of a list of blocks.
 bool isOfBlocks(llvm::StringRef role);
 
+/// Whether it has the offsets of ragged sequences.
+bool isOfOffsets(llvm::StringRef role);
+
 /// The places of a direction and those that a class has, in order: inputs,
 /// outputs, and lists of blocks.
 using ArrayPlaces = llvm::SmallVector<ArrayPlace, 16>;

@@ -25,10 +25,14 @@
 
 namespace attn {
 
-/// A slot or a counter, and an offset in bytes, packed as one number.
+/// A slot or a counter, and an offset in bytes, packed as one number.  An
+/// offset may be negative: an array of windows of rows begins in front of the
+/// rows.
 class SymbolicAddress {
 public:
   static constexpr int kOffsetBits = 44;
+  /// Offsets are no less than minus this.
+  static constexpr uint64_t kMostBefore = uint64_t(1) << 40;
 
   static uint64_t ofSlot(int64_t slot) {
     return static_cast<uint64_t>(slot + 1) << kOffsetBits;
@@ -46,12 +50,17 @@ public:
     assert(isCounter() && "a slot is no counter");
     return number();
   }
-  uint64_t offset() const { return bits & ((uint64_t(1) << kOffsetBits) - 1); }
+  int64_t offset() const {
+    return static_cast<int64_t>(bits & ~kCounterBit) -
+           static_cast<int64_t>(ofSlot(number()));
+  }
 
 private:
   static constexpr uint64_t kCounterBit = uint64_t(1) << 63;
   int64_t number() const {
-    return static_cast<int64_t>((bits & ~kCounterBit) >> kOffsetBits) - 1;
+    return static_cast<int64_t>(((bits & ~kCounterBit) + kMostBefore) >>
+                                kOffsetBits) -
+           1;
   }
   uint64_t bits;
 };

@@ -82,6 +82,12 @@ def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
     ::mlir::OperandRange clauseOperands(::attn::ClauseGroup group) {
       return ::attn::clauseOperands($_op, inputs(), group);
     }
+    /// Whether sequences lie one behind the other: arrays of rows are [rows,
+    /// heads, columns], and those of numbers for each row [heads, rows].
+    bool isRagged() { return ::attn::isRagged($_op); }
+    ::llvm::SmallVector<::attn::Extent> shapeOf(::llvm::StringRef role) {
+      return ::attn::shapeOf(role, isRagged());
+    }
     ::mlir::OperandRange captures() {
       return clauseOperands(::attn::ClauseGroup::captures);
     }

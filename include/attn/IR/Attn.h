@@ -92,6 +92,10 @@ llvm::SmallVector<AttentionArray> clauseArrays(mlir::Operation *op,
                                                mlir::OperandRange inputs,
                                                mlir::ValueRange outputs);
 
+/// The shape of the array that plays a role where sequences lie one behind the
+/// other, or where they do not.
+llvm::SmallVector<Extent> shapeOf(llvm::StringRef role, bool isRagged);
+
 } // namespace attn
 
 #include "attn/IR/AttentionInterface.h.inc"

@@ -212,6 +212,23 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     needed, through the caches: bytes of plans, which the IR of kernels is held
     to, do not count them, nor sinks, nor lists of blocks.
 
+    **Ragged sequences.** With `ragged` the rows of all sequences lie one behind
+    the other, and sequence `n` has those from `cu_q[n]` to `cu_q[n + 1]`, and
+    the keys from `cu_k[n]` to `cu_k[n + 1]`. Offsets are on the device; the
+    first is 0, they do not fall, and what lies behind the last one is neither
+    read nor written. The longest are upper bounds of what a sequence has.
+
+    ```mlir
+    %o, %lse = attn.forward %q, %k, %v mask(causal_bottom_right)
+        ragged(%cu_q, %cu_k, longest 4000, 4000 : tensor<65xi32>, tensor<65xi32>)
+        : tensor<?x32x128xbf16>, tensor<?x8x128xbf16>, tensor<?x8x128xbf16>
+       -> tensor<?x32x128xbf16>, tensor<32x?xf32>
+    ```
+
+    Every sequence is attention of its own: masks are those of its queries and
+    keys, `i`, `j`, `nq` and `nk` of regions count in it, and `b` is its number. It
+    may have no queries or no keys.
+
     **Text.** Clauses (`mask`, `scale`, `precision`, `outs` and those of above)
     come in any order, each once, but `captures` in front of the regions. An attribute that the op does not know and that names no dialect
     is ignored with a warning.
@@ -250,11 +267,12 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
       destination of the same type for each. On memrefs they are `outs`, and
       there are no results.
     - (C3) Q, K, V, O, W and R have rank 4, LSE and its low word have rank 3.
+      Ragged, one less.
     - (C4) A memref has a strided layout whose innermost stride is 1.
     - (C5) Q, K and V have one element type: bf16, f16, f32 or f8E4M3FN.
     - (C6) O has the element type of Q, or bf16 if that is f8E4M3FN; W has that
       of Q, LSE, its low word and R have f32.
-    - (C7) Q, K and V have the same batch size.
+    - (C7) Q, K and V have the same batch size, unless they are ragged.
     - (C8) Head counts are static and positive, also in the outputs; K and V
       have the same, and that of Q is a multiple of it.
     - (C9) K and V have the same number of rows.
@@ -263,7 +281,9 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     - (C11) The shape of O is `[batch, heads, queries, e]`, that of W
       `[batch, heads, queries, keys]`.
     - (C12) The shape of LSE and its low word is `[batch, heads, queries]`, that
-      of R `[batch, heads, 2 ceil(keys / 256), queries]`.
+      of R `[batch, heads, 2 ceil(keys / 256), queries]`. Ragged, Q and O are
+      `[queries, heads, d]` and `[queries, heads, e]`, K and V `[keys, kv_heads,
+      d]` and `[keys, kv_heads, e]`, LSE and its low word `[heads, queries]`.
     - (C13) Sizes stay where the cost model is exact (`attn::check`): rows below
       2^30, batch and heads up to 2^20, head dimensions up to 65536,
       batch x heads x queries x keys x head dimension up to 2^58, and
@@ -294,6 +314,11 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     - (C26) The sizes of a block are positive multiples of 64.
     - (C27) Sinks are f32, one for each head.
     - (C28) No weights are kept with regions, captures, blocks or sinks.
+    - (C33) Offsets of `ragged` are i32 or i64, both of them, and
+      `[sequences + 1]`; the longest are between 0 and 2^30.
+    - (C34) Ragged are no blocks and no weights that are kept; and `causal`
+      only if the offsets of queries and keys are one value, for else it is not
+      told where the diagonal of a sequence ends: `causal_bottom_right` is.
 
     #### Rationale: not a `DestinationStyleOpInterface`
 
@@ -332,7 +357,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
                        OptionalAttr<I64Attr>:$alignment,
                        OptionalAttr<Attn_ScheduleAttr>:$schedule,
                        OptionalAttr<DenseI32ArrayAttr>:$operandClauseSizes,
-                       OptionalAttr<DenseI64ArrayAttr>:$blocks);
+                       OptionalAttr<DenseI64ArrayAttr>:$blocks,
+                       OptionalAttr<DenseI64ArrayAttr>:$longest);
   let builders = [OpBuilder<(ins
       "::mlir::TypeRange":$results, "::mlir::Value":$q, "::mlir::Value":$k,
       "::mlir::Value":$v, "::mlir::ValueRange":$outs,
@@ -341,7 +367,7 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
       "::attn::ScheduleAttr":$schedule), [{
     build($_builder, $_state, results, q, k, v, outs, mask, scale, precision,
           alignment, schedule, /*operandClauseSizes=*/nullptr,
-          /*blocks=*/nullptr, /*functionsCount=*/0);
+          /*blocks=*/nullptr, /*longest=*/nullptr, /*functionsCount=*/0);
   }]>];
   let extraClassDeclaration = attentionMethods # [{
     static ::llvm::SmallVector<::llvm::StringLiteral>
@@ -492,6 +518,8 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
       the result has a derivative, or is a comparison.
     - (C31) `transposed` has a list for each list of `blocks`, with blocks of
       keys for rows and blocks of queries for columns.
+    - (C33) Offsets of `ragged` are as for `attn.forward`.
+    - (C34) What goes with them is as for `attn.forward`.
 
     #### Rationale: O and LSE are operands
 
@@ -518,7 +546,8 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
                        UnitAttr:$deterministic,
                        OptionalAttr<DenseI32ArrayAttr>:$operandClauseSizes,
                        OptionalAttr<DenseI64ArrayAttr>:$blocks,
-                       OptionalAttr<DenseI64ArrayAttr>:$gradients);
+                       OptionalAttr<DenseI64ArrayAttr>:$gradients,
+                       OptionalAttr<DenseI64ArrayAttr>:$longest);
   let extraClassDeclaration = attentionMethods # [{
     bool isDeterministic() { return getDeterministic(); }
     ::llvm::SmallVector<::llvm::StringLiteral> givenInputs();

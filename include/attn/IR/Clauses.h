@@ -8,6 +8,8 @@
 //   score (%z : f32, %b, .., %nk, %x) {..}             what becomes of a score
 //   blocks(partial .., full .., size 128 x 128 : ..)   which pairs are there
 //   sinks(%s : type)             a score of each head that has no value
+//   ragged(%cu_q, %cu_k, longest 4000, 4000 : types)
+//                                sequences one behind the other, by offsets
 //
 // Their operands follow the op's inputs in groups, whose sizes are an attribute
 // that is absent with them.  Regions are pure functions of numbers, isolated:
@@ -45,14 +47,16 @@ enum class ClauseGroup {
   full,              ///< blocks in which all are
   transposedPartial, ///< the same by blocks of keys, of gradients
   transposedFull,
-  sinks
+  sinks,
+  offsets ///< of queries and of keys
 };
-inline constexpr unsigned kClauseGroups = unsigned(ClauseGroup::sinks) + 1;
+inline constexpr unsigned kClauseGroups = unsigned(ClauseGroup::offsets) + 1;
 
 /// The attributes of clauses.
 inline constexpr llvm::StringLiteral kClauseSizesAttr = "operandClauseSizes",
                                      kBlocksAttr = "blocks",
-                                     kGradientsAttr = "gradients";
+                                     kGradientsAttr = "gradients",
+                                     kLongestAttr = "longest";
 
 /// What divides the queries and keys of a block.
 inline constexpr int64_t kBlockMultiple = 64;
@@ -93,6 +97,8 @@ std::string firstClause(mlir::Operation *op);
 llvm::LogicalResult refuseClauses(mlir::Operation *op);
 
 std::optional<BlockSize> blockSizeOf(mlir::Operation *op);
+/// Whether sequences lie one behind the other.
+bool isRagged(mlir::Operation *op);
 llvm::SmallVector<mlir::Value> gradientTargetsOf(mlir::Operation *op,
                                                  mlir::OperandRange inputs);
 

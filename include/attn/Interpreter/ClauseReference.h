@@ -24,9 +24,10 @@ namespace attn {
 class ClauseReference {
 public:
   /// `arrays` are those of `op.clauseInputs()`, in that order; queries and keys
-  /// are what the types may leave open.
+  /// are what the types may leave open, or those of a ragged sequence, which
+  /// has a number.
   ClauseReference(AttentionOpInterface op, std::vector<CapturedArray> arrays,
-                  int64_t queries, int64_t keys);
+                  int64_t queries, int64_t keys, int64_t sequence = 0);
   ClauseReference(const ClauseReference &) = delete;
   ClauseReference &operator=(const ClauseReference &) = delete;
 
@@ -48,10 +49,11 @@ private:
   void addFunctions(AttentionOpInterface op);
   void addLists(AttentionOpInterface op, std::vector<CapturedArray> &arrays);
   PairOfRows rowsOf(const oracle::Pair &pair) const {
-    return {pair.batch, pair.head, pair.query, pair.key, queries, keys};
+    return {
+        pair.batch + sequence, pair.head, pair.query, pair.key, queries, keys};
   }
 
-  int64_t queries, keys;
+  int64_t queries, keys, sequence;
   std::unique_ptr<RegionEvaluator> sees, score;
   std::vector<CapturedArray> captures;
   std::vector<double> sinkScores;

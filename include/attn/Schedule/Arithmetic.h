@@ -7,7 +7,7 @@
 ///   Number constant(int64_t);
 ///   Number times(Number, Number), plus(Number, Number);
 ///   Number least(Number, Number), most(Number, Number);
-///   Number ceilDiv(Number, int64_t divisor);
+///   Number ceilDiv(Number, int64_t divisor), floorDiv(Number, int64_t);
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_SCHEDULE_ARITHMETIC_H
@@ -32,6 +32,7 @@ struct Integers {
   int64_t ceilDiv(int64_t a, int64_t divisor) {
     return attn::ceilDiv(a, divisor);
   }
+  int64_t floorDiv(int64_t a, int64_t divisor) { return a / divisor; }
 };
 
 } // namespace attn

@@ -169,6 +169,8 @@ public:
 private:
   /// Tiles of rows of a head, or of those in a round.
   Number rowTiles(const LaunchShape &shape) {
+    if (problem.ragged && !problem.ragged->isStandIn) // slots, see Ragged.h
+      return a.plus(a.floorDiv(call.queries, shape.rows), call.batch);
     Number rows = shape.ownsKeys ? call.keys : call.queries;
     bool isOfStrip = shape.ownsKeys != launches.rounds.cutsQueries();
     if (shape.isInRounds && isOfStrip)
@@ -178,6 +180,8 @@ private:
   }
   /// Heads of all batch entries, or of those in a round, that have tiles.
   Number headsWithTiles(const LaunchShape &shape) {
+    if (problem.ragged && !problem.ragged->isStandIn)
+      return call.heads;
     if (!shape.isInRounds)
       return a.times(shape.ownsKeys ? call.keyHeads : call.heads, call.batch);
     Number all = roundHeads();

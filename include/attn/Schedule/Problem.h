@@ -15,6 +15,7 @@
 #define ATTN_SCHEDULE_PROBLEM_H
 
 #include "attn/Schedule/Pattern.h"
+#include "attn/Schedule/Ragged.h"
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -124,6 +125,8 @@ struct Problem {
   /// Visible are only pairs that both show.
   std::optional<Pattern> pattern;
   ScoreClauses clauses;
+  /// Where rows lie, if sequences lie one behind the other.
+  std::optional<Ragged> ragged;
   /// Forward: the log-sum-exp of every row is a result too.
   bool lse = true;
   /// Forward: and so is its low word, what it lacks as an f32, of which both
@@ -205,7 +208,8 @@ int64_t productsPerProduct(const Problem &problem);
 /// Bytes of the narrowest input's elements.
 int64_t leastBytes(const Problem &problem);
 
-/// The one place that gives a mask its meaning.
+/// The one place that gives a mask its meaning.  Of ragged sequences it is
+/// counted from the last key of the last query of each, its diagonal.
 Visible visible(const Problem &problem);
 
 /// A sentence when the problem is illegal, nothing when it is fine.

@@ -63,9 +63,10 @@ enum class Extent {
   headDimV,
   keptRows,    ///< follows from keys
   queryBlocks, ///< of a pattern, and
-  keyBlocks
+  keyBlocks,
+  offsets ///< of sequences, and where the last one ends
 };
-inline constexpr unsigned kExtents = unsigned(Extent::keyBlocks) + 1;
+inline constexpr unsigned kExtents = unsigned(Extent::offsets) + 1;
 int64_t valueOf(Extent extent, const Problem &problem);
 
 /// What a kernel does with an array: nothing, as there is none; or it is given,
@@ -75,8 +76,9 @@ enum class Flow { none, in, out, scratch };
 /// The type of the elements, or of a number: that of Q, K and V, or of O; of
 /// scores that wait, which are of the input's type or parts of it; any type
 /// that O may have; or always the same.
-/// Of what regions read it is any that they read.
-enum class Element { input, result, scores, any, read, i32, f16, f32 };
+/// Of what regions read it is any that they read; of whole numbers i32
+/// or i64.
+enum class Element { input, result, scores, any, read, whole, i32, f16, f32 };
 
 /// Whose memory it is.
 enum class Memory {
@@ -114,6 +116,10 @@ struct RoleFacts {
   bool isNumber() const { return memory == Memory::none; }
 };
 const RoleFacts &factsOf(Role role);
+/// The shape of an array of the caller; where sequences lie one behind the
+/// other, [rows, heads, columns], and of what has a number for each row [heads,
+/// rows].
+std::vector<Extent> shapeOf(Role role, bool isRagged);
 /// The memory of that kind, parts or exponents, that an input has.
 Role memoryOf(Role input, Memory memory);
 /// All roles, in the order of the table.

@@ -197,9 +197,14 @@ def Tile_Queue : Tile_Type<"Queue", "queue"> {
   }];
   let parameters = (ins "int64_t":$slots, "int64_t":$values);
   let extraClassDeclaration = [{
-    static constexpr int64_t kMaxValues = 4;
+    /// A message is one piece of so many values or two.
+    static constexpr int64_t kPieceValues = 4, kMaxValues = 2 * kPieceValues;
+    int64_t pieces() const {
+      return (getValues() + kPieceValues - 1) / kPieceValues;
+    }
     /// Bytes of a slot's values, and of a slot with its two barriers.
-    static constexpr int64_t kMessageBytes = 16, kSlotBytes = 32;
+    int64_t messageBytes() const { return 16 * pieces(); }
+    int64_t slotBytes() const { return messageBytes() + 16; }
   }];
 }
 

@@ -7,6 +7,7 @@
 #include "ListLaunches.h"
 #include "MergeLaunches.h"
 #include "PackedArrays.h"
+#include "RaggedArrays.h"
 #include "SizeLimits.h"
 
 #include "attn/Conversion/Passes.h"
@@ -38,6 +39,9 @@ struct HostArithmetic {
   Value ceilDiv(Value x, int64_t divisor) {
     return b.createOrFold<arith::CeilDivSIOp>(x, constant(divisor));
   }
+  Value floorDiv(Value x, int64_t divisor) {
+    return b.createOrFold<arith::DivSIOp>(x, constant(divisor));
+  }
 
   ImplicitLocOpBuilder &b;
 };
@@ -51,8 +55,13 @@ public:
       : b(b), a{b}, tiles(request.tiles), launches(request.launches) {
     Packing packing = packingOf(op);
     problem = packing.problem;
-    for (const AttentionArray &array : packedArrays(b, op, packing))
-      values.setArray(b, *roleOfArray(op, array.role), array.value);
+    for (const AttentionArray &array : packedArrays(b, op, packing)) {
+      ArgumentRole role = *roleOfArray(op, array.role);
+      values.setArray(
+          b, role, problem.ragged ? asOneEntry(b, array.value) : array.value);
+      if (problem.ragged) // tiles have the number of a sequence there
+        values.set(role.at(Facet::strideBatch), constant(b.getI64Type(), 0));
+    }
     addLists(op, ClauseGroup::partial,
              {Role::partialCounts, Role::partialBlocks});
     addLists(op, ClauseGroup::full, {Role::fullCounts, Role::fullBlocks});
@@ -67,7 +76,7 @@ public:
     for (Value sinks : op.clauseOperands(ClauseGroup::sinks))
       values.setArray(b, Role::sinks, sinks);
     Value q = lookup(Role::q), k = lookup(Role::k);
-    batch = size(q, 0);
+    batch = problem.ragged ? addOffsets(op) : size(q, 0);
     heads = size(q, 1);
     queries = size(q, 2);
     keyHeads = size(k, 1);
@@ -79,7 +88,8 @@ public:
     group = problem.heads / problem.kvHeads;
     assertLimits(b, [&](Size size) { return valueOf(size); });
     values.set(Role::group, constant(b.getI32Type(), group));
-    addBand(problem.mask);
+    addBand(problem.ragged ? bandOfSequence(b, problem.mask)
+                           : bandOf(b, problem.mask, keys, queries));
     values.set(Role::scale,
                arith::ConstantOp::create(
                    b, b.getF32FloatAttr(float(op.scaleOrDefault()))));
@@ -105,6 +115,10 @@ public:
           b, MemRefType::get({std::max<int64_t>(words, 1)}, b.getI32Type()));
     if (facts.memory == Memory::block)
       return ofBlocks(words, count(kBeyondKeysAttr));
+    if (auto map =
+            dyn_cast<tile::TensorMapType>(kernel.getArgumentTypes()[argument]);
+        map && problem.ragged && facts.isArray())
+      return windowsOf(b, lookup(role), map.getBoxRows());
     if (!values.has(role)) {
       Type type = kernel.getArgumentTypes()[argument];
       if (facts.memory == Memory::strip)
@@ -173,6 +187,15 @@ private:
         if (size == 1)
           values.set(ArgumentRole(role, stride), constant(b.getI64Type(), 0));
     }
+  }
+
+  /// The number of sequences.
+  Value addOffsets(AttentionOpInterface op) {
+    OperandRange offsets = op.clauseOperands(ClauseGroup::offsets);
+    for (auto [role, each] :
+         llvm::zip_equal(ArrayRef({Role::offsetsQ, Role::offsetsK}), offsets))
+      values.setArray(b, role, each);
+    return b.createOrFold<arith::SubIOp>(size(offsets.front(), 0), index(1));
   }
 
   Value noList() {
@@ -257,9 +280,11 @@ private:
 
   Value valueOf(Size size) {
     switch (size) {
-    case Size::batch:
-      return batch;
+    case Size::batch: // of ragged sequences see limitedBy
+      return problem.ragged ? index(1) : batch;
     case Size::queries:
+      if (problem.ragged)
+        return a.plus(queries, a.times(batch, index(kLeastTileRows)));
       return queries;
     case Size::keys:
       return keys;
@@ -294,6 +319,8 @@ private:
       return a.ceilDiv(queries, problem.pattern->size().queries);
     case Extent::keyBlocks:
       return a.ceilDiv(keys, problem.pattern->size().keys);
+    case Extent::offsets:
+      return a.plus(batch, index(1));
     }
     return {};
   }
@@ -323,8 +350,7 @@ private:
     return b.createOrFold<arith::IndexCastOp>(b.getIntegerType(width), index);
   }
 
-  void addBand(const Mask &mask) {
-    BandValues band = bandOf(b, mask, keys, queries);
+  void addBand(const BandValues &band) {
     if (band.first)
       values.set(Role::bandFirst, narrow(band.first, 32));
     if (band.last)

@@ -38,3 +38,17 @@ BandValues attn::bandOf(ImplicitLocOpBuilder &b, const Mask &mask, Value keys,
   }
   return {};
 }
+
+BandValues attn::bandOfSequence(ImplicitLocOpBuilder &b, const Mask &mask) {
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, value);
+  };
+  BandValues band;
+  if (mask.hidesBefore())
+    band.first = index(-mask.left);
+  if (mask.hidesBehind())
+    band.last = index(mask.right); // 0 but of windows
+  if (mask.opensKeys())
+    band.openKeys = index(mask.keys);
+  return band;
+}

@@ -16,6 +16,8 @@ struct BandValues {
 };
 BandValues bandOf(mlir::ImplicitLocOpBuilder &b, const Mask &mask,
                   mlir::Value keys, mlir::Value queries);
+/// The same from the diagonal of a sequence on, whose lengths kernels know.
+BandValues bandOfSequence(mlir::ImplicitLocOpBuilder &b, const Mask &mask);
 
 } // namespace attn
 

@@ -49,7 +49,8 @@ FailureOr<std::vector<KernelChoice>> attn::kernelsFor(AttentionOpInterface op,
     };
     for (const std::string &kernel : kernelNames()) {
       if ((problem.pattern && !walksLists(kernel)) ||
-          (problem.clauses.any() && !takesClauses(kernel)))
+          (problem.clauses.any() && !takesClauses(kernel)) ||
+          (problem.ragged && !takesRagged(kernel)))
         continue;
       for (const std::string &schedule : scheduleNames(problem.direction))
         if (isFor(kernel, schedule))
@@ -89,6 +90,13 @@ static bool sameRegion(Region *a, Region *b) {
       a, b, OperationEquivalence::IgnoreLocations);
 }
 
+/// Of ragged sequences; 0 of others.
+static int64_t offsetBits(const Problem &problem) {
+  if (!problem.ragged)
+    return 0;
+  return problem.ragged->isWide ? 64 : 32;
+}
+
 bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
   auto key = [](const KernelChoice &choice) {
     const KernelRequest &r = choice.request;
@@ -99,7 +107,7 @@ bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
     return std::tuple(
         choice.builder, p.dtype, p.precision, p.headDim, p.headDimV,
         p.mask.kind, p.lse, p.direction, p.deterministic, p.dlse, p.lseLow,
-        p.keepsWeights, p.clauses.sinks, r.tiles.str(), r.launch,
+        p.keepsWeights, p.clauses.sinks, offsetBits(p), r.tiles.str(), r.launch,
         r.minBlocksPerSm, r.sms, r.l2Bytes, r.smemBytes, r.scale > 0,
         r.alignments, flags, blocks.queries, blocks.keys);
   };
@@ -125,6 +133,8 @@ std::string attn::kernelName(const KernelChoice &choice) {
                                                    {p.clauses.sinks, "_sinks"}};
   for (auto [isThere, suffix] : clauses)
     result += isThere ? suffix : "";
+  if (int64_t bits = offsetBits(p))
+    result += bits == 64 ? "_ragged64" : "_ragged";
   result += choice.request.shape().suffix;
   if (p.deterministic)
     result += "_deterministic";

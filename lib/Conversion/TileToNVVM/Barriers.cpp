@@ -14,8 +14,11 @@ using namespace attn::tile;
 namespace {
 
 constexpr int64_t kBarrierBytes = 8;
-constexpr int64_t kFullOffset = QueueType::kMessageBytes;
-constexpr int64_t kEmptyOffset = kFullOffset + kBarrierBytes;
+constexpr int64_t kPieceBytes = 4 * QueueType::kPieceValues;
+
+/// Behind its message a slot of a queue has two barriers.
+int64_t fullOffset(QueueType type) { return type.messageBytes(); }
+int64_t emptyOffset(QueueType type) { return fullOffset(type) + kBarrierBytes; }
 
 void initialise(Lane &b, Value address, int64_t arrivals) {
   b.memoryAssembly("mbarrier.init.shared::cta.b64 [$0], $1;", "r,r",
@@ -113,11 +116,12 @@ struct QueueLowering : OpConversionPattern<QueueOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
     Value base = placeOf(b, op);
+    QueueType type = op.getResult().getType();
     byFirstThread(b, [&] {
-      for (int64_t i = 0; i < op.getResult().getType().getSlots(); ++i) {
-        Value slot = b.add(base, i * QueueType::kSlotBytes);
-        initialise(b, b.add(slot, kFullOffset), 1);
-        initialise(b, b.add(slot, kEmptyOffset), op.getReaders());
+      for (int64_t i = 0; i < type.getSlots(); ++i) {
+        Value slot = b.add(base, i * type.slotBytes());
+        initialise(b, b.add(slot, fullOffset(type)), 1);
+        initialise(b, b.add(slot, emptyOffset(type)), op.getReaders());
       }
     });
     rewriter.replaceOp(op, base);
@@ -165,19 +169,25 @@ struct PushLowering : OpConversionPattern<PushOp> {
   matchAndRewrite(PushOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
-    Value slot = slotAddress(b, adaptor.getQueue(), adaptor.getSlot(),
-                             QueueType::kSlotBytes);
+    QueueType type = op.getQueue().getType();
+    Value slot =
+        slotAddress(b, adaptor.getQueue(), adaptor.getSlot(), type.slotBytes());
     // The first round finds the slots empty.
     Value parity = arith::XOrIOp::create(b, adaptor.getParity(), b.i32(1));
-    wait(b, b.add(slot, kEmptyOffset), parity);
+    wait(b, b.add(slot, emptyOffset(type)), parity);
     b.when(isSingleLane(op) ? Value() : b.isFirstLane(), [&] {
-      SmallVector<Value> operands = {slot};
-      llvm::append_range(operands, adaptor.getValues());
-      operands.resize(1 + QueueType::kMaxValues, b.i32(0));
-      b.memoryAssembly("st.shared.v4.b32 [$0], {$1,$2,$3,$4};", "r,r,r,r,r",
-                       operands);
+      SmallVector<Value> values(adaptor.getValues());
+      values.resize(type.pieces() * QueueType::kPieceValues, b.i32(0));
+      for (int64_t piece = 0; piece < type.pieces(); ++piece) {
+        SmallVector<Value> operands = {b.add(slot, piece * kPieceBytes)};
+        llvm::append_range(
+            operands, ArrayRef(values).slice(piece * QueueType::kPieceValues,
+                                             QueueType::kPieceValues));
+        b.memoryAssembly("st.shared.v4.b32 [$0], {$1,$2,$3,$4};", "r,r,r,r,r",
+                         operands);
+      }
       b.memoryAssembly("mbarrier.arrive.shared::cta.b64 _, [$0];", "r",
-                       b.add(slot, kFullOffset));
+                       b.add(slot, fullOffset(type)));
     });
     rewriter.eraseOp(op);
     return success();
@@ -191,26 +201,32 @@ struct PopLowering : OpConversionPattern<PopOp> {
   matchAndRewrite(PopOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
-    Value slot = slotAddress(b, adaptor.getQueue(), adaptor.getSlot(),
-                             QueueType::kSlotBytes);
-    wait(b, b.add(slot, kFullOffset), adaptor.getParity());
+    QueueType type = op.getQueue().getType();
+    Value slot =
+        slotAddress(b, adaptor.getQueue(), adaptor.getSlot(), type.slotBytes());
+    wait(b, b.add(slot, fullOffset(type)), adaptor.getParity());
     // The first lane reads, passes on and hands the slot back; so its own order
     // is all that is needed.
-    SmallVector<Type> types(QueueType::kMaxValues, b.getI32Type());
+    SmallVector<Type> types(QueueType::kPieceValues, b.getI32Type());
     bool isAlone = isSingleLane(op);
     Value reads =
         isAlone ? b.i32(1)
                 : arith::ExtUIOp::create(b, b.getI32Type(), b.isFirstLane());
-    SmallVector<Value> message = b.assembly(
-        types,
-        "{ .reg .pred p; setp.ne.b32 p, $5, 0; "
-        "mov.b32 $0, 0; mov.b32 $1, 0; mov.b32 $2, 0; mov.b32 $3, 0; "
-        "@p ld.shared.v4.b32 {$0,$1,$2,$3}, [$4]; }",
-        "=&r,=&r,=&r,=&r,r,r,~{memory}", {slot, reads});
+    SmallVector<Value> message;
+    for (int64_t piece = 0; piece < type.pieces(); ++piece)
+      llvm::append_range(
+          message,
+          b.assembly(
+              types,
+              "{ .reg .pred p; setp.ne.b32 p, $5, 0; "
+              "mov.b32 $0, 0; mov.b32 $1, 0; mov.b32 $2, 0; mov.b32 $3, 0; "
+              "@p ld.shared.v4.b32 {$0,$1,$2,$3}, [$4]; }",
+              "=&r,=&r,=&r,=&r,r,r,~{memory}",
+              {b.add(slot, piece * kPieceBytes), reads}));
     SmallVector<Value> values;
     for (size_t i = 0; i < op.getValues().size(); ++i)
       values.push_back(isAlone ? message[i] : b.uniform(message[i]));
-    arrive(b, op, b.add(slot, kEmptyOffset), Value());
+    arrive(b, op, b.add(slot, emptyOffset(type)), Value());
     rewriter.replaceOp(op, values);
     return success();
   }

@@ -14,8 +14,9 @@ static size_t beginOf(AttentionOpInterface op, ClauseGroup group) {
 
 ClauseReference::ClauseReference(AttentionOpInterface op,
                                  std::vector<CapturedArray> arrays,
-                                 int64_t queries, int64_t keys)
-    : queries(queries), keys(keys) {
+                                 int64_t queries, int64_t keys,
+                                 int64_t sequence)
+    : queries(queries), keys(keys), sequence(sequence) {
   addLists(op, arrays);
   if (!op.clauseOperands(ClauseGroup::sinks).empty()) {
     sinkScores = arrays[beginOf(op, ClauseGroup::sinks)].reals;

@@ -123,20 +123,22 @@ Scalar Arguments::offset(TileBuilder &b, const NamedRole &array, Scalar batch,
 }
 
 Value Arguments::view(TileBuilder &b, const NamedRole &array, ViewType type,
-                      Scalar batch, Scalar head, Scalar rows,
-                      Scalar column) const {
+                      Scalar batch, Scalar head, Scalar rows, Scalar column,
+                      Scalar first) const {
   Scalar offset = get(b, array.at(Facet::offset)) +
                   b.wide(batch) * get(b, array.at(Facet::strideBatch)) +
                   b.wide(head) * get(b, array.at(Facet::strideHead));
   if (Value(column))
     offset = offset + b.wide(column);
+  if (Value(first))
+    offset = offset + b.wide(first) * get(b, array.at(Facet::strideRow));
   return ViewOp::create(b, type, get(b, array), offset, rows,
                         get(b, array.at(Facet::strideRow)));
 }
 
 Value Arguments::vector(TileBuilder &b, const NamedRole &array, Scalar batch,
-                        Scalar head, Scalar rows) const {
+                        Scalar head, Scalar rows, Scalar first) const {
   auto type = ViewType::get(b.getContext(), ViewType::kVector, b.getF32Type(),
                             /*align=*/4);
-  return view(b, array, type, batch, head, rows);
+  return view(b, array, type, batch, head, rows, Scalar(), first);
 }

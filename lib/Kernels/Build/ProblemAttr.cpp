@@ -43,6 +43,9 @@ constexpr Clause kClauses[] = {{"sees", &ScoreClauses::sees},
 /// Of a pattern, without its lists.
 constexpr StringLiteral kBlocks = "blocks", kDensity = "density",
                         kSharedBlocks = "shared_blocks";
+/// Of ragged sequences: the longest of queries and keys, and whether offsets
+/// have 64 bits.
+constexpr StringLiteral kRagged = "ragged";
 
 } // namespace
 
@@ -76,6 +79,11 @@ DictionaryAttr attn::problemAttr(MLIRContext *context, const Problem &problem) {
   for (const Field &field : kFields)
     attributes.push_back(
         b.getNamedAttr(field.name, b.getI64IntegerAttr(problem.*field.member)));
+  if (const std::optional<Ragged> &ragged = problem.ragged)
+    attributes.push_back(b.getNamedAttr(
+        kRagged,
+        b.getDenseI64ArrayAttr({ragged->longest.queries, ragged->longest.keys,
+                                int64_t(ragged->isWide)})));
   if (problem.pattern) {
     std::string size = str(problem.pattern->size());
     attributes.push_back(b.getNamedAttr(kBlocks, b.getStringAttr(size)));
@@ -128,6 +136,13 @@ std::optional<Problem> attn::problemFromAttr(DictionaryAttr attribute) {
     if (!value)
       return std::nullopt;
     problem.*field.member = value.getInt();
+  }
+  if (auto ragged = attribute.getAs<DenseI64ArrayAttr>(kRagged)) {
+    if (ragged.size() != 3)
+      return std::nullopt;
+    problem.ragged.emplace();
+    problem.ragged->longest = {ragged[0], ragged[1]};
+    problem.ragged->isWide = ragged[2] != 0;
   }
   if (auto text = attribute.getAs<StringAttr>(kBlocks)) {
     std::optional<BlockSize> size =

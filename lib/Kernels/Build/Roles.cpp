@@ -58,6 +58,8 @@ static SmallVector<Type> elementsOf(MLIRContext *context, Element element,
       types.push_back(IntegerType::get(context, width));
     return types;
   }
+  case Element::whole:
+    return {IntegerType::get(context, 32), IntegerType::get(context, 64)};
   case Element::i32:
     return {IntegerType::get(context, 32)};
   case Element::f16:

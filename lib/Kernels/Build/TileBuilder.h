@@ -173,13 +173,14 @@ public:
   /// Elements from an array's base to a row of one batch entry and head.
   Scalar offset(TileBuilder &builder, const NamedRole &array, Scalar batch,
                 Scalar head, Scalar row) const;
-  /// The rows of an array for one batch entry and head, from a column on.
+  /// The rows of an array for one batch entry and head, from a column, and
+  /// from a row on.
   mlir::Value view(TileBuilder &builder, const NamedRole &array,
                    tile::ViewType type, Scalar batch, Scalar head, Scalar rows,
-                   Scalar column = Scalar()) const;
+                   Scalar column = Scalar(), Scalar first = Scalar()) const;
   /// A statistic: a number for each row of one batch entry and head.
   mlir::Value vector(TileBuilder &builder, const NamedRole &array, Scalar batch,
-                     Scalar head, Scalar rows) const;
+                     Scalar head, Scalar rows, Scalar first = Scalar()) const;
 
 private:
   llvm::SmallVector<ArgumentRole> roles;

@@ -53,6 +53,8 @@ KernelOp FlashFrame::declare() {
     arguments.pointer(kCounterRole, b.getI32Type());
   if (problem.pattern)
     BlockLists::declare(arguments, b);
+  if (problem.ragged)
+    RaggedRows::declare(arguments, b, problem);
   Scoring::declare(arguments, b, request);
   declareProblem(arguments, b, problem.mask);
   KernelOp kernel = arguments.createKernel(
@@ -79,6 +81,8 @@ Tile FlashFrame::pop(Place message) const { return popTile(b, queue, message); }
 TileQueue FlashFrame::queueFor(int64_t readers) const {
   if (problem.pattern)
     return tileQueueOfLists(b, readers, arguments.get(b, "heads"));
+  if (problem.ragged)
+    return tileQueueOfSequences(b, readers);
   return tileQueue(b, readers, parts.areSeveral());
 }
 

@@ -23,12 +23,19 @@ public:
       : f(frame), b(frame.b), order(frame.order()) {}
 
   void produce() {
-    Tile first = f.blocks->drawn(order.at(b, b.programId(0)));
+    Tile first = f.blocks->drawn(order.first(b, f.arguments, f.persistent));
     Place writer = Place::writer(b), message = Place::reader(b);
     pushTile(b, f.queue, message, first);
-    KeyWalk walk = f.blocks->walkOf(b, first);
-    loadKey(writer, first, keyHead(first), walk.first());
-    loadQuery(writer, first);
+    // Of sequences there may be none that has rows.
+    auto load = [&] {
+      KeyWalk walk = f.blocks->walkOf(b, first);
+      loadKey(writer, first, keyHead(first), walk.first());
+      loadQuery(writer, first);
+    };
+    if (f.problem.ragged)
+      b.when(b.i32(-1) < first.row, load);
+    else
+      load();
 
     Place k = f.ringK.next(b, writer), q = f.ringQ.next(b, writer);
     message = message.next(b, kTileMessages);
@@ -46,15 +53,19 @@ private:
   }
 
   void loadKey(Place place, const Tile &tile, Scalar head, Scalar block) {
-    f.ringK.load(b, place, f.map("k"), tile.batch, head, block * f.key,
-                 f.buffersK.front());
+    Value map = f.map("k");
+    Corner at = Corner::ofKeys(b, map, tile, block * f.key);
+    f.ringK.load(b, place, map, at.batch, head, at.row, f.buffersK.front());
   }
   void loadValue(Place place, const Tile &tile, Scalar head, Scalar block) {
-    f.ringLoadedV.load(b, place, f.map("v"), tile.batch, head, block * f.key,
-                       f.bufferLoadedV);
+    Value map = f.map("v");
+    Corner at = Corner::ofKeys(b, map, tile, block * f.key);
+    f.ringLoadedV.load(b, place, map, at.batch, head, at.row, f.bufferLoadedV);
   }
   void loadQuery(Place place, const Tile &tile) {
-    f.ringQ.load(b, place, f.map("q"), tile.batch, tile.head, tile.row,
+    Value map = f.map("q");
+    Corner at = Corner::ofQueries(b, map, tile, tile.row);
+    f.ringQ.load(b, place, map, at.batch, tile.head, at.row,
                  f.buffersQ.front());
   }
 

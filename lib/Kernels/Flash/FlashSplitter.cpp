@@ -53,8 +53,15 @@ public:
     Place message = Place::reader(b);
     Tile first = firstTile(message);
     Places places = start;
-    keys(places, first, f.blocks->walkOf(b, first).first());
-    feed(places, kQueries, first, first.row);
+    auto begin = [&] {
+      keys(places, first, f.blocks->walkOf(b, first).first());
+      feed(places, kQueries, first, first.row);
+    };
+    // Of sequences there may be none that has rows.
+    if (f.problem.ragged)
+      when(b.i32(-1) < first.row, places, begin);
+    else
+      begin();
 
     message = message.next(b, kTileMessages);
     SmallVector<Value> init = first.numbers();
@@ -149,7 +156,8 @@ public:
 
 private:
   Tile firstTile(Place message) override {
-    return push(message, f.blocks->drawn(order.at(b, b.programId(0))));
+    return push(message,
+                f.blocks->drawn(order.first(b, f.arguments, f.persistent)));
   }
   Tile nextTile(Place message, const Tile &tile) override {
     if (!f.persistent)
@@ -172,14 +180,14 @@ private:
     places.landing =
         places.landing.loop(b, b.i32(0), b.i32(piecesOf(operand)),
                             [&](Scalar piece, Place landing) {
-                              load(landing, operand, tile.batch, head,
+                              load(landing, operand, tile, head,
                                    row + piece * f.landing.rows, columns);
                               return f.ringLanding.next(b, landing);
                             });
   }
 
   /// Loads a piece, of as many panels as the operand has.
-  void load(Place landing, Operand operand, Scalar batch, Scalar head,
+  void load(Place landing, Operand operand, const Tile &tile, Scalar head,
             Scalar row, int64_t columns) {
     constexpr StringLiteral names[] = {"k", "v", "q"};
     auto type = cast<SmemType>(f.bufferLanding.getType());
@@ -187,8 +195,11 @@ private:
     std::optional<int64_t> some;
     if (wanted < type.getColumns())
       some = wanted;
-    f.ringLanding.load(b, landing, f.map(names[operand]), batch, head, row,
-                       f.bufferLanding, /*rank=*/{}, /*column=*/b.i32(0), some);
+    Value map = f.map(names[operand]);
+    Corner at = operand == kQueries ? Corner::ofQueries(b, map, tile, row)
+                                    : Corner::ofKeys(b, map, tile, row);
+    f.ringLanding.load(b, landing, map, at.batch, head, at.row, f.bufferLanding,
+                       /*rank=*/{}, /*column=*/b.i32(0), some);
   }
 
   TileOrder order;

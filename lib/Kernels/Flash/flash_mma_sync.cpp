@@ -37,16 +37,31 @@ public:
   KernelOp build() {
     KernelOp kernel = declare();
     locateRows();
+    if (!problem.ragged) {
+      attend();
+    } else { // a slot may have no rows
+      allocate();
+      b.when(RaggedRows::hasRows(tile), [&] { attend(); });
+    }
+    ReturnOp::create(b);
+    return kernel;
+  }
+
+private:
+  /// What the rows of this block see becomes their rows of O.
+  void attend() {
     warpRow = b.warpId() * strip;
     locateHead();
     q = view("q", problem.headDim, request.alignmentOf("q"), head, queries);
     k = view("k", problem.headDim, request.alignmentOf("k"), keyHead, keys);
     v = view("v", problem.headDimV, request.alignmentOf("v"), keyHead, keys);
-    allocate();
+    if (!problem.ragged)
+      allocate();
     dealSteps();
     // Loop-carried: running max, running sum, output.
     Softmax softmax(b, scoring.scale(b), scoring.sign());
-    rows = scoring.ofRows(b, {batch, head, firstRow + warpRow, strip});
+    rows = scoring.ofRows(b, {batch, head, firstRow + warpRow, strip,
+                              /*areKeys=*/false, tile.queries, tile.keys});
     Softmax::Rows start = softmax.start(b, strip);
     SmallVector<Value> state = {start.max, start.sum};
     llvm::append_range(state, products.noOutput(strip, dimV));
@@ -57,11 +72,8 @@ public:
     WaitGroupOp::create(b, 0u);
     BarrierOp::create(b);
     finish(softmax, state);
-    ReturnOp::create(b);
-    return kernel;
   }
 
-private:
   /// Buffers.  O is staged for the store where Q was; parts are not staged.
   void allocate() {
     SmemType typeQ = products.bufferOfRows(1, query, dim);
@@ -208,7 +220,9 @@ private:
         view("o", problem.headDimV, request.alignmentOf("o"), head, queries);
     storeOutput(b, state.drop_front(2), end.inverse, bufferO, o, warpRow, row);
     if (problem.lse)
-      storeLse(b, arguments, end.lse, {firstRow, head, batch}, queries, row);
+      storeLse(b, arguments, end.lse,
+               problem.ragged ? tile : Tile{firstRow, head, batch}, queries,
+               row);
   }
 
   /// Of a part of the keys, O and LSE in f32, from registers.

@@ -304,8 +304,9 @@ private:
   }
 
   Scoring::Rows rowsOf(const Tile &tile) {
-    return scoring.ofRows(
-        b, {tile.batch, tile.head, tile.row + warpRow, kWarpRows});
+    return scoring.ofRows(b,
+                          {tile.batch, tile.head, tile.row + warpRow, kWarpRows,
+                           /*areKeys=*/false, tile.queries, tile.keys});
   }
 
   /// Where lists begin with a full block, no region hides anything in it.
@@ -488,7 +489,9 @@ private:
     auto type = ViewType::get(b.getContext(), problem.headDimV, outputElement(),
                               request.alignmentOf("o"));
     storeParts(output, inverse, tile,
-               arguments.view(b, "o", type, tile.batch, tile.head, queries));
+               arguments.view(b, "o", type, tile.batch, tile.head,
+                              tile.isOfSequence() ? tile.queries : queries,
+                              /*column=*/Scalar(), tile.firstQuery));
   }
   void storeParts(ValueRange output, Value inverse, const Tile &tile,
                   Value view) {

@@ -33,6 +33,8 @@ void MmaSyncFrame::declareArguments() {
     declareLse(arguments, b, problem);
   if (problem.pattern)
     BlockLists::declare(arguments, b);
+  if (problem.ragged)
+    RaggedRows::declare(arguments, b, problem);
   Scoring::declare(arguments, b, request);
   declareProblem(arguments, b, problem.mask);
 }
@@ -50,7 +52,7 @@ Scalar MmaSyncFrame::numberOfTile() {
 void MmaSyncFrame::locateRows() {
   queries = arguments.get(b, "queries");
   keys = arguments.get(b, "keys");
-  if (problem.mask.isOpen()) {
+  if (problem.mask.isOpen() && !problem.ragged) {
     BlockOfHead at =
         BlockOfHead::of(b, numberOfTile(), b.ceilDiv(queries, query),
                         arguments.get(b, "heads"));
@@ -61,15 +63,20 @@ void MmaSyncFrame::locateRows() {
   }
   TileOrder order(b, arguments, problem, query,
                   request.sms * request.minBlocksPerSm, request.l2Bytes);
-  Tile tile = order.at(b, numberOfTile());
+  tile = order.at(b, numberOfTile());
   firstRow = tile.row;
   head = tile.head;
   batch = tile.batch;
+  if (!problem.ragged)
+    return;
+  queries = tile.queries;
+  keys = tile.keys;
 }
 
 void MmaSyncFrame::locateHead() {
   keyHead = head / arguments.get(b, "group");
-  KeyBand band(b, arguments, problem.mask);
+  KeyBand whole(b, arguments, problem.mask);
+  KeyBand band = problem.ragged ? whole.ofSequence(b, queries, keys) : whole;
   if (problem.pattern) {
     BlockLists lists(b, arguments, problem.pattern->size(), key);
     blocks.emplace(b, band, lists, lists.counted({firstRow, head, batch}), key);
@@ -81,5 +88,7 @@ void MmaSyncFrame::locateHead() {
 Value MmaSyncFrame::view(StringRef operand, int64_t columns, int64_t align,
                          Scalar head, Scalar rows, Scalar column) {
   auto type = ViewType::get(b.getContext(), columns, element, align);
-  return arguments.view(b, operand, type, batch, head, rows, column);
+  bool isOfKeys = operand == "k" || operand == "v";
+  return arguments.view(b, operand, type, batch, head, rows, column,
+                        isOfKeys ? tile.firstKey : tile.firstQuery);
 }

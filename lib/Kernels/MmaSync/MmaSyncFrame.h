@@ -12,6 +12,7 @@
 #include "Region/Scoring.h"
 #include "Walk/KeyBlocks.h"
 #include "Walk/KeyParts.h"
+#include "Walk/RaggedRows.h"
 
 namespace attn {
 
@@ -47,6 +48,7 @@ struct MmaSyncFrame {
   Scoring scoring;
   std::optional<KeyBlocks> blocks;
   Scalar queries, keys, head, keyHead, batch, firstRow;
+  Tile tile;   ///< of a sequence, if it is of one
   Scalar part; ///< of several
 
 private:

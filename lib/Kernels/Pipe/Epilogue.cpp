@@ -44,8 +44,10 @@ void attn::storeOutputAsync(TileBuilder &b, Value output, const Strips &strips,
     FenceAsyncOp::create(b);
     BarSyncOp::create(b, strips.barrier, uint32_t(kWarpsPerGroup));
     b.when(strips.leads, [&] {
-      TmaStoreOp::create(b, staging, strips.groupRow, strips.map, tile.batch,
-                         tile.head, tile.row + strips.groupRow,
+      Corner corner =
+          Corner::ofQueries(b, strips.map, tile, tile.row + strips.groupRow);
+      TmaStoreOp::create(b, staging, strips.groupRow, strips.map, corner.batch,
+                         tile.head, corner.row,
                          Value(strips.column) ? strips.column + column
                                               : b.i32(column));
     });
@@ -58,7 +60,10 @@ void attn::storeLse(TileBuilder &b, const Arguments &arguments,
   auto store = [&](Value words, StringRef role) {
     if (words)
       StoreRowOp::create(
-          b, words, arguments.vector(b, role, tile.batch, tile.head, queries),
+          b, words,
+          arguments.vector(b, role, tile.batch, tile.head,
+                           tile.isOfSequence() ? tile.queries : queries,
+                           tile.firstQuery),
           row);
   };
   store(lse.high, "lse");

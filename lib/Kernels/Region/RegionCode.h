@@ -62,7 +62,8 @@ public:
   struct Place {
     Scalar batch, head, row;
     int64_t count;
-    bool areKeys = false; ///< or queries
+    bool areKeys = false;           ///< or queries
+    Scalar queries = {}, keys = {}; ///< of a sequence, if it is of one
   };
   /// What is the same for them in every block.
   struct Rows {

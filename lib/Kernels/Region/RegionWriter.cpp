@@ -35,7 +35,11 @@ Value RegionWriter::argument(BlockArgument argument) {
 /// In the order of kPositions.
 Scalar RegionWriter::position(unsigned number) {
   enum { batch, head, query, ofKey, queries };
-  auto size = [&](Role role) { return code.arguments.get(b, role); };
+  auto size = [&](Role role) {
+    const Scalar &ofSequence =
+        role == Role::keys ? rows.place.keys : rows.place.queries;
+    return Value(ofSequence) ? ofSequence : code.arguments.get(b, role);
+  };
   switch (number) {
   case batch:
     return rows.place.batch;

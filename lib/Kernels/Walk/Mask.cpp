@@ -54,6 +54,18 @@ KeyBand KeyBand::until(Scalar end) const {
   return band;
 }
 
+KeyBand KeyBand::ofSequence(TileBuilder &b, Scalar queries, Scalar keys) const {
+  KeyBand band = until(keys);
+  Scalar diagonal = keys - queries;
+  if (hasFirst)
+    band.first = first + diagonal;
+  if (hasLast)
+    band.last = last + diagonal;
+  if (Value(openKeys))
+    band.openKeys = b.min(openKeys, keys);
+  return band;
+}
+
 KeyBand KeyBand::withoutMask() const {
   return {Mask(), /*hasFirst=*/false, /*hasLast=*/false, keys};
 }

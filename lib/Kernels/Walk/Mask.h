@@ -26,6 +26,8 @@ public:
 
   /// The same of so many keys, and what only their end hides.
   KeyBand until(Scalar keys) const;
+  /// The same of a sequence, of one that counts from its diagonal on.
+  KeyBand ofSequence(TileBuilder &builder, Scalar queries, Scalar keys) const;
   KeyBand withoutMask() const;
   /// The same if a condition holds, and else without its mask.
   KeyBand where(TileBuilder &builder, Scalar condition) const;

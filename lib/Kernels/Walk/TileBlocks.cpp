@@ -33,8 +33,17 @@ Run TileBlocks::seenByTile(TileBuilder &b, Scalar row) const {
   return {all.begin, b.select(isSeen, all.end, all.begin)};
 }
 
+TileBlocks TileBlocks::ofSequence(TileBuilder &b, const Tile &tile) const {
+  TileBlocks one(band.ofSequence(b, tile.queries, tile.keys), tile.queries,
+                 query, key);
+  one.isSequence = true;
+  return one;
+}
+
 KeyWalk TileBlocks::walkOf(TileBuilder &b, const Tile &tile,
                            bool goesUp) const {
+  if (isOfOther(tile))
+    return ofSequence(b, tile).walkOf(b, tile, goesUp);
   if (parts.areSeveral())
     return KeyWalk(ofPart(b, tile).first, goesUp);
   if (!lists)
@@ -45,6 +54,8 @@ KeyWalk TileBlocks::walkOf(TileBuilder &b, const Tile &tile,
 
 GroupWalk TileBlocks::ofGroup(TileBuilder &b, const Tile &at,
                               Scalar groupRow) const {
+  if (isOfOther(at))
+    return ofSequence(b, at).ofGroup(b, at, groupRow);
   if (lists)
     return {b,
             band,
@@ -103,6 +114,8 @@ Scalar TileBlocks::stepsBeforeNext(TileBuilder &b, const Tile &tile,
                                    Scalar steps) const {
   if (!passesOverLast())
     return steps;
+  if (isOfOther(tile))
+    return ofSequence(b, tile).stepsBeforeNext(b, tile, steps);
   Scalar lastRow = b.min(b.i32(query), queries - tile.row) - 1;
   Scalar lastGroup = lastRow / kGroupRows * kGroupRows;
   return b.max(steps - ofGroup(b, tile, lastGroup).below, b.i32(1));

@@ -140,6 +140,12 @@ public:
   }
 
 private:
+  /// Those of the sequence that a tile is of.
+  TileBlocks ofSequence(TileBuilder &builder, const Tile &tile) const;
+  bool isOfOther(const Tile &tile) const {
+    return tile.isOfSequence() && !isSequence;
+  }
+
   /// The blocks of a tile's part, and whether it has some; if not, the first.
   std::pair<Run, Scalar> ofPart(TileBuilder &builder, const Tile &tile) const;
   GroupWalk ofGroupInPart(TileBuilder &builder, const Tile &tile,
@@ -153,6 +159,7 @@ private:
   int64_t query, key;
   const BlockLists *lists;
   KeyParts parts;
+  bool isSequence = false; ///< or of all of them
 };
 
 } // namespace attn

@@ -36,9 +36,20 @@ TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
                      const Problem &problem, int64_t query, int64_t atOnce,
                      int64_t l2Bytes)
     : TileOrder(b, arguments, problem,
-                {query, arguments.get(b, "queries"), arguments.get(b, "heads"),
-                 arguments.get(b, "keys"), /*areKeys=*/false},
-                atOnce, l2Bytes) {}
+                rowsOfQueries(b, arguments, problem, query), atOnce, l2Bytes) {}
+
+TileOrder::Rows TileOrder::rowsOfQueries(TileBuilder &b,
+                                         const Arguments &arguments,
+                                         const Problem &problem,
+                                         int64_t query) {
+  Rows rows{query, arguments.get(b, "queries"), arguments.get(b, "heads"),
+            arguments.get(b, "keys"), /*areKeys=*/false};
+  if (problem.ragged) { // and as much streams past as on average
+    rows.ragged = RaggedRows(arguments, query);
+    rows.streamed = rows.streamed / b.max(arguments.get(b, "batch"), b.i32(1));
+  }
+  return rows;
+}
 
 TileOrder TileOrder::ofKeys(TileBuilder &b, const Arguments &arguments,
                             const Problem &problem, int64_t key, int64_t atOnce,
@@ -56,14 +67,16 @@ TileOrder TileOrder::ofKeys(TileBuilder &b, const Arguments &arguments,
 TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
                      const Problem &problem, const Rows &rows, int64_t atOnce,
                      int64_t l2Bytes)
-    : tileRows(rows.tile),
-      hasSections(!problem.mask.isOpen() || rows.how.isBinding),
+    : tileRows(rows.tile), ragged(rows.ragged),
+      hasSections(!problem.mask.isOpen() || rows.how.isBinding || rows.ragged),
       startsAtEnd(!rows.areKeys || rows.how.takesShortFirst),
       drawsAll(rows.how.drawsAll),
       hasLanes(rows.how.isBinding && !rows.how.takesShortFirst &&
                problem.mask.hidesBehind() && !problem.mask.hidesBefore()),
-      heads(rows.heads), allHeads(heads * arguments.get(b, "batch")),
-      tilesOfHead(b.ceilDiv(rows.count, rows.tile)) {
+      heads(rows.heads),
+      allHeads(ragged ? heads : heads * arguments.get(b, "batch")),
+      tilesOfHead(ragged ? ragged->slots(b)
+                         : b.ceilDiv(rows.count, rows.tile)) {
   count = tilesOfHead * allHeads;
   if (rows.how.mayBeNone) // and then nobody divides by none
     tilesOfHead = b.max(tilesOfHead, b.i32(1));
@@ -122,12 +135,51 @@ Tile TileOrder::at(TileBuilder &b, Scalar number) const {
   auto [row, flat] = positionOf(b, inOrder);
   if (hasSections && startsAtEnd)
     row = tilesOfHead - 1 - row;
+  if (ragged)
+    return tileOfSlot(b, number, row, flat);
   Scalar entry = flat / heads;
   Tile tile{b.select(number < count, row * tileRows, b.i32(-1)),
             flat - entry * heads, entry};
   if (parts > 1)
     tile.part = number - inOrder * parts;
   return tile;
+}
+
+//===----------------------------------------------------------------------===//
+// Slots
+//===----------------------------------------------------------------------===//
+
+/// Behind the last one nothing is looked at.
+Tile TileOrder::tileOfSlot(TileBuilder &b, Scalar number, Scalar slot,
+                           Scalar head) const {
+  size_t numbers = 0;
+  ValueRange found = b.choose(
+      number < count,
+      [&] {
+        SmallVector<Value> tile = ragged->at(b, slot, head).numbers();
+        numbers = tile.size();
+        return tile;
+      },
+      [&] {
+        SmallVector<Value> none(numbers, b.i32(0));
+        none.front() = b.i32(-1);
+        return none;
+      });
+  return Tile::of(b, found);
+}
+
+Tile TileOrder::orNextWithRows(TileBuilder &b, const Arguments &arguments,
+                               const Tile &tile) const {
+  if (!ragged)
+    return tile;
+  ValueRange found = b.repeat(
+      tile.numbers(),
+      [&](ValueRange s) {
+        Tile at = Tile::of(b, s);
+        return (b.i32(-1) < at.row) & (at.queries <= at.row);
+      },
+      [&](ValueRange) { return ofDrawn(b, draw(b, arguments)).numbers(); });
+  return Tile::of(b, found);
 }
 
 //===----------------------------------------------------------------------===//
@@ -241,7 +293,19 @@ Tile TileOrder::ofDrawn(TileBuilder &b, Scalar number) const {
 }
 
 Tile TileOrder::drawNext(TileBuilder &b, const Arguments &arguments) const {
-  return ofDrawn(b, draw(b, arguments));
+  return orNextWithRows(b, arguments, ofDrawn(b, draw(b, arguments)));
+}
+
+Tile TileOrder::first(TileBuilder &b, const Arguments &arguments,
+                      bool goesOn) const {
+  if (drawsAll)
+    return drawNext(b, arguments);
+  Tile tile = at(b, b.programId(0));
+  if (goesOn)
+    return orNextWithRows(b, arguments, tile);
+  if (ragged)
+    tile.row = b.select(RaggedRows::hasRows(tile), tile.row, b.i32(-1));
+  return tile;
 }
 
 void TileOrder::feedTiles(TileBuilder &b, const Arguments &arguments,
@@ -249,9 +313,8 @@ void TileOrder::feedTiles(TileBuilder &b, const Arguments &arguments,
                           TileBody body,
                           function_ref<Tile(const Tile &)> begin) const {
   auto begun = [&](const Tile &tile) { return begin ? begin(tile) : tile; };
-  Tile first = drawsAll ? drawNext(b, arguments) : at(b, b.programId(0));
   attn::feedTiles(
-      b, queue, begun(first), init, body,
+      b, queue, begun(first(b, arguments)), init, body,
       [&](SmallVector<Value> &) { return begun(drawNext(b, arguments)); });
 }
 

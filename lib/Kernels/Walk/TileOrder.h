@@ -38,6 +38,7 @@
 
 #include "Walk/KeyParts.h"
 #include "Walk/KeyWalk.h"
+#include "Walk/RaggedRows.h"
 #include "Walk/TileQueue.h"
 
 namespace attn {
@@ -95,6 +96,9 @@ public:
   Scalar draw(TileBuilder &builder, const Arguments &arguments) const;
   /// The next tile for a block: the first ones go to blocks by their numbers.
   Tile drawNext(TileBuilder &builder, const Arguments &arguments) const;
+  /// The first tile of a block, and the only one if it does not go on.
+  Tile first(TileBuilder &builder, const Arguments &arguments,
+             bool goesOn = true) const;
   /// Works off a block's tiles where all its warps are alike.  Behind each,
   /// `buffer` brings them the number of the next one: nobody may read or write
   /// there any more.
@@ -125,10 +129,16 @@ private:
     Scalar count, heads, streamed;
     bool areKeys;
     KeyOrder how = {};
+    /// Slots of sequences, which are those of one batch entry.
+    std::optional<RaggedRows> ragged = {};
   };
   TileOrder(TileBuilder &builder, const Arguments &arguments,
             const Problem &problem, const Rows &rows, int64_t atOnce,
             int64_t l2Bytes);
+  static Rows rowsOfQueries(TileBuilder &builder, const Arguments &arguments,
+                            const Problem &problem, int64_t query);
+  Tile tileOfSlot(TileBuilder &builder, Scalar number, Scalar slot,
+                  Scalar head) const;
 
   /// How often a launch draws from the counter.
   Scalar draws(TileBuilder &builder) const;
@@ -162,7 +172,12 @@ private:
   /// The step in which a tile is taken.
   Scalar stepOf(TileBuilder &builder, Scalar number) const;
 
+  /// A tile that was drawn, or the next one that has rows.
+  Tile orNextWithRows(TileBuilder &builder, const Arguments &arguments,
+                      const Tile &tile) const;
+
   int64_t tileRows, parts = 1;
+  std::optional<RaggedRows> ragged;
   bool hasSections, startsAtEnd, drawsAll, hasLanes;
   Scalar heads, allHeads, tilesOfHead, sections;
   Scalar laneCount, lag; ///< in steps

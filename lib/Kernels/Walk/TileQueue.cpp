@@ -6,6 +6,15 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
+/// Of a tile as others hear of it.
+static constexpr size_t kNumbersOfSequences = 6;
+
+attn::Tile attn::Tile::told() const {
+  Tile tile = *this;
+  tile.firstKey = {};
+  return tile;
+}
+
 attn::Tile attn::Tile::of(TileBuilder &b, ValueRange numbers) {
   auto at = [&](size_t i) { return b.wrap(numbers[i]); };
   Tile tile{at(0), at(1), at(2)};
@@ -15,12 +24,20 @@ attn::Tile attn::Tile::of(TileBuilder &b, ValueRange numbers) {
     tile.partialSteps = at(3);
     tile.fullSteps = at(4);
   }
+  if (numbers.size() >= kNumbersOfSequences) {
+    tile.firstQuery = at(3);
+    tile.queries = at(4);
+    tile.keys = at(5);
+  }
+  if (numbers.size() > kNumbersOfSequences)
+    tile.firstKey = at(6);
   return tile;
 }
 
 SmallVector<Value> attn::Tile::numbers() const {
   SmallVector<Value> all = {row, head, batch};
-  for (const Scalar &more : {part, partialSteps, fullSteps})
+  for (const Scalar &more :
+       {part, partialSteps, fullSteps, firstQuery, queries, keys, firstKey})
     if (Value(more))
       all.push_back(more);
   return all;
@@ -37,6 +54,12 @@ Value attn::tileQueue(TileBuilder &b, int64_t readers, bool hasParts) {
   return QueueOp::create(b, type, "tile", uint32_t(readers));
 }
 
+Value attn::tileQueueOfSequences(TileBuilder &b, int64_t readers) {
+  auto type =
+      QueueType::get(b.getContext(), kTileMessages, kNumbersOfSequences);
+  return QueueOp::create(b, type, "tile", uint32_t(readers));
+}
+
 TileQueue attn::tileQueueOfLists(TileBuilder &b, int64_t readers,
                                  Scalar heads) {
   TileQueue queue(tileQueue(b, readers, /*hasParts=*/true));
@@ -46,7 +69,7 @@ TileQueue attn::tileQueueOfLists(TileBuilder &b, int64_t readers,
 
 void attn::pushTile(TileBuilder &b, const TileQueue &queue, Place message,
                     const Tile &tile) {
-  SmallVector<Value> numbers = tile.numbers();
+  SmallVector<Value> numbers = tile.told().numbers();
   if (Value(queue.heads))
     numbers = {tile.row, tile.batch * queue.heads + tile.head,
                tile.partialSteps, tile.fullSteps};

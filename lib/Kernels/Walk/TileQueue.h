@@ -20,6 +20,13 @@ struct Tile {
   Scalar part = {}; ///< where rows have several tiles side by side
   /// Steps of lists (BlockLists.h); what a mask shows follows from the row.
   Scalar partialSteps = {}, fullSteps = {};
+  /// Of one of ragged sequences (RaggedRows.h), which `batch` is the number of:
+  /// its rows in the arrays.  Where its keys begin only who loads them knows.
+  Scalar firstQuery = {}, queries = {}, keys = {}, firstKey = {};
+
+  bool isOfSequence() const { return bool(mlir::Value(keys)); }
+  /// The tile as others hear of it.
+  Tile told() const;
 
   /// As loops and queues have it.
   static Tile of(TileBuilder &builder, mlir::ValueRange numbers);
@@ -43,6 +50,8 @@ struct TileQueue {
 inline constexpr int64_t kTileMessages = 2;
 mlir::Value tileQueue(TileBuilder &builder, int64_t readers,
                       bool hasParts = false);
+/// The same of tiles of ragged sequences.
+mlir::Value tileQueueOfSequences(TileBuilder &builder, int64_t readers);
 /// The same with the steps of lists, for so many heads.
 TileQueue tileQueueOfLists(TileBuilder &builder, int64_t readers, Scalar heads);
 void pushTile(TileBuilder &builder, const TileQueue &queue, Place message,

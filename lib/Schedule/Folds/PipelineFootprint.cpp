@@ -35,6 +35,8 @@ static constexpr int64_t kWindowRegisters = 16;
 /// The queue that tells the consumers of the next tile.
 static constexpr int64_t kMessageBytes = 32;
 static constexpr int64_t kQueueBytes = 2 * kMessageBytes;
+/// What it takes beside that to say where the rows of a sequence lie.
+static constexpr int64_t kQueueBytesOfSequences = 2 * 16;
 /// Of the shared memory of a block that has a ring of factors and a staging
 /// buffer, what is left for barriers.
 static constexpr int64_t kRoomForBarriers = 1024;
@@ -197,6 +199,8 @@ public:
       for (int side = 0; side < 2; ++side)
         total = roundUp(total, kBarrierAlignment) + stages * kBarrierBytes;
     total = roundUp(total, kBarrierAlignment) + kQueueBytes;
+    if (problem.ragged)
+      total += kQueueBytesOfSequences;
     bool hasSteps = problem.pattern && problem.direction == Direction::backward;
     return hasSteps ? total + kStepMessages * kMessageBytes : total;
   }

@@ -17,8 +17,28 @@ Bytes &Bytes::operator+=(const Bytes &other) {
 /// Whether the verb moves its tensor between slow and fast memory.
 static bool moves(const Node &node) { return moveOf(node) != Move::none; }
 
+/// A problem with keys that moves what one without keys does.  Where blocks
+/// walk at least one step it is one of a key, less the bytes of that; else one
+/// whose queries see nothing.
+static Problem withoutKeys(Problem problem, bool hasStep) {
+  problem.keys = 1;
+  problem.mask = {};
+  if (!hasStep)
+    problem.pattern = Pattern({64, 64}, /*density=*/0);
+  return problem;
+}
+
 int64_t attn::trafficWords(const Schedule &schedule, const Problem &problem) {
   int64_t words = 0;
+  if (problem.ragged) {
+    for (const Sequences &each : sequencesOf(problem)) {
+      Problem one = denseOf(problem, each.lengths);
+      if (one.keys == 0)
+        one = withoutKeys(one, /*hasStep=*/false);
+      words += each.count * trafficWords(schedule, one);
+    }
+    return words + offsetsOf(problem);
+  }
   Census counted = census(schedule, problem);
   for (const Use &use : counted.uses)
     if (moves(*use.node))
@@ -471,11 +491,56 @@ Bytes attn::traffic(const Census &counted, const Schedule &schedule,
   return total;
 }
 
+/// The bytes of one key of K and V, as often as tiles of queries load it.
+static int64_t bytesOfKey(const Schedule &schedule, const Problem &problem) {
+  int64_t tiles = ceilDiv(problem.queries, schedule.launches.front().main.step);
+  return tiles * problem.heads * (problem.headDim + problem.headDimV) *
+         bytesOf(problem.dtype);
+}
+
+/// Of a sequence by itself.
+static std::vector<Bytes> trafficAlone(const Schedule &schedule,
+                                       const Problem &sequence,
+                                       const Machine &machine,
+                                       const Calibration &calibration) {
+  bool hasKeys = sequence.keys > 0;
+  bool hasStep = schedule.launches.front().main.isPipeline();
+  Problem problem = hasKeys ? sequence : withoutKeys(sequence, hasStep);
+  std::vector<Bytes> alone = launchTraffic(census(schedule, problem), schedule,
+                                           problem, machine, calibration);
+  if (!hasKeys && hasStep)
+    alone.front().l2 -= bytesOfKey(schedule, sequence);
+  return alone;
+}
+
+/// Of each sequence by itself, and the offsets, which are read from device
+/// memory once; how often a kernel looks at them there depends on who draws
+/// which tile.
+static std::vector<Bytes> raggedTraffic(const Schedule &schedule,
+                                        const Problem &problem,
+                                        const Machine &machine,
+                                        const Calibration &calibration) {
+  std::vector<Bytes> launches(schedule.launches.size());
+  for (const Sequences &each : sequencesOf(problem)) {
+    std::vector<Bytes> alone = trafficAlone(
+        schedule, denseOf(problem, each.lengths), machine, calibration);
+    for (size_t i = 0; i < launches.size(); ++i) {
+      launches[i].hbm += each.count * alone[i].hbm;
+      launches[i].l2 += each.count * alone[i].l2;
+      launches[i].smem += each.count * alone[i].smem;
+    }
+  }
+  launches.front().hbm += bytesOfOffsets(problem);
+  return launches;
+}
+
 std::vector<Bytes> attn::launchTraffic(const Census &counted,
                                        const Schedule &schedule,
                                        const Problem &problem,
                                        const Machine &machine,
                                        const Calibration &calibration) {
+  if (problem.ragged)
+    return raggedTraffic(schedule, problem, machine, calibration);
   std::vector<Bytes> launches;
   size_t number = 0;
   for (const Schedule::Launch &launch : schedule.launches) {

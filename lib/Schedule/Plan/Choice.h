@@ -55,7 +55,9 @@ struct Space {
   std::string kernelOf(const Tiles &tiles) const {
     bool isWritten = problem.precision != Precision::f8_qk &&
                      (!form.hasKernel || form.hasKernel(problem, tiles));
-    return isWritten && !lacksLists() && !lacksClauses() ? kernel : "";
+    return isWritten && !lacksLists() && !lacksClauses() && !lacksRagged()
+               ? kernel
+               : "";
   }
   /// Whether there is a kernel, but none for a pattern.
   bool lacksLists() const {
@@ -64,6 +66,10 @@ struct Space {
   /// The same for what clauses make of scores.
   bool lacksClauses() const {
     return problem.clauses.any() && !kernel.empty() && !takesClauses(kernel);
+  }
+  /// The same for sequences that lie one behind the other.
+  bool lacksRagged() const {
+    return problem.ragged && !kernel.empty() && !takesRagged(kernel);
   }
 };
 

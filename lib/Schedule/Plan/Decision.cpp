@@ -50,7 +50,7 @@ std::optional<Decision> attn::decide(const Problem &asked,
                                      const Machine &machine,
                                      std::string_view schedule,
                                      const Tiles &tiles, std::string &error) {
-  const Problem problem = atLeastOne(asked);
+  const Problem problem = standIn(atLeastOne(asked));
   const ScheduleKind *kind = findScheduleKind(schedule);
   bool isWhole = kind && kind->direction == problem.direction &&
                  kind->formOf(tiles).saysAll(tiles);
@@ -67,6 +67,8 @@ std::vector<Bytes> attn::promisedBytes(const Decision &decided,
                                        const Problem &problem,
                                        const Machine &machine) {
   Calibration calibration;
-  return launchTraffic(census(decided.built, problem), decided.built, problem,
-                       machine, calibration);
+  // Ragged sequences have a census each.
+  Census counted =
+      problem.ragged ? Census() : census(decided.built, problem);
+  return launchTraffic(counted, decided.built, problem, machine, calibration);
 }

@@ -31,6 +31,16 @@ static double executedFlops(const Census &counted) {
   return flops;
 }
 
+/// Of each sequence by itself.
+static double raggedFlops(const Schedule &schedule, const Problem &problem) {
+  double flops = 0;
+  for (const Sequences &each : sequencesOf(problem))
+    if (each.lengths.keys > 0)
+      flops += double(each.count) *
+               executedFlops(census(schedule, denseOf(problem, each.lengths)));
+  return flops;
+}
+
 namespace {
 /// What became of the choices of a space.
 struct Outcome {
@@ -51,7 +61,8 @@ static Plan price(const Space &space, const Calibration &calibration,
   plan.family = space.family;
   plan.kernel = space.kernelOf(tiles);
   Census counted = census(schedule, problem);
-  plan.flops = executedFlops(counted);
+  plan.flops =
+      problem.ragged ? raggedFlops(schedule, problem) : executedFlops(counted);
   plan.footprint = choice.needed;
   std::vector<Time> times = launchTimes(counted, schedule, problem, machine,
                                         space.family, calibration);
@@ -201,17 +212,33 @@ static std::string whyNoClauses(const Space &space) {
   return whyNot(space, "does not take " + str(space.problem.clauses),
                 takesClauses);
 }
+static std::string whyNotRagged(const Space &space) {
+  return whyNot(space, "does not take ragged sequences", takesRagged);
+}
+
+/// Bounds at level l2, and at every level: of ragged sequences those of each.
+static void addBounds(PlanReport &report, const Problem &problem,
+                      int64_t count = 1) {
+  if (problem.ragged) {
+    for (const Sequences &each : sequencesOf(problem))
+      addBounds(report, atLeastOne(denseOf(problem, each.lengths)), each.count);
+    return;
+  }
+  report.lowerBoundBytes += count * lowerBoundBytes(problem, report.machine);
+  LevelBounds least = levelBounds(problem, report.machine);
+  report.lowerBounds.hbm += count * least.hbmBytes;
+  report.lowerBounds.l2 += count * least.l2Bytes;
+  report.lowerBounds.smem += count * least.smemBytes;
+}
 
 PlanReport attn::plans(const Problem &asked, const Machine &machine) {
   const Calibration &calibration = calibrationOf(machine);
-  const Problem problem = atLeastOne(asked);
+  const Problem problem = standIn(atLeastOne(asked));
   PlanReport report;
   report.problem = asked;
   report.machine = machine;
   report.regime = regime(problem, machine);
-  report.lowerBoundBytes = lowerBoundBytes(problem, machine);
-  LevelBounds least = levelBounds(problem, machine);
-  report.lowerBounds = {least.hbmBytes, least.l2Bytes, least.smemBytes};
+  addBounds(report, problem);
   report.timesOf = calibration.machine;
 
   Outcome outcome;
@@ -246,6 +273,9 @@ PlanReport attn::plans(const Problem &asked, const Machine &machine) {
       if (space.lacksClauses())
         outcome.refused.push_back(
             {kind.name, {}, family, whyNoClauses(space), "", 0});
+      if (space.lacksRagged())
+        outcome.refused.push_back(
+            {kind.name, {}, family, whyNotRagged(space), "", 0});
       priceAll(space, calibration, {}, outcome);
       for (const Form *rival : rivalsFor(kind, family, problem))
         priceAll({kind, family, problem, machine, *rival}, calibration, {},
@@ -272,7 +302,7 @@ static bool isBetterGiven(const Plan &a, const Plan &b) {
 std::optional<Plan> attn::planFor(const Problem &asked, const Machine &machine,
                                   std::string_view schedule, const Tiles &tiles,
                                   std::string &error) {
-  const Problem problem = atLeastOne(asked);
+  const Problem problem = standIn(atLeastOne(asked));
   const ScheduleKind *kind = findScheduleKind(schedule);
   if (!kind || kind->direction != problem.direction) {
     std::string names = join(scheduleNames(problem.direction));

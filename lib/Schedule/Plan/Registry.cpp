@@ -78,6 +78,15 @@ bool attn::takesClauses(std::string_view kernel) {
          kScoringKernels.end();
 }
 
+/// Kernels that find their tiles in ragged sequences: the one table of them.
+static const std::vector<std::string_view> kRaggedKernels = {"flash_mma_sync",
+                                                             "flash_wgmma"};
+
+bool attn::takesRagged(std::string_view kernel) {
+  return std::find(kRaggedKernels.begin(), kRaggedKernels.end(), kernel) !=
+         kRaggedKernels.end();
+}
+
 std::optional<std::string> attn::checkTilesOfBlocks(const BlockSize &tile,
                                                     const Problem &problem) {
   if (!problem.pattern)

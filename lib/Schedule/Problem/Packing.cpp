@@ -21,6 +21,8 @@ static std::string whyNot(const Problem &p, int64_t heads, bool headsAreRows) {
     return "what is kept of the weights has its rows in another order";
   if (p.pattern)
     return "blocks are visible to rows of one head";
+  if (p.ragged)
+    return "tiles are rows of a sequence and of one head";
   if (hasMask && p.queries != 1)
     return "the mask " + str(p.mask) + " moves with each of " +
            std::to_string(p.queries) + " queries";

@@ -224,7 +224,21 @@ bool Mask::mayHideKeys() const {
 
 bool Mask::endsAtCorners() const { return kind == MaskKind::causal; }
 
+/// From the diagonal of a sequence on, whose lengths are known elsewhere.
+static Visible visibleOfSequence(const Mask &mask) {
+  Visible seen;
+  if (mask.hidesBefore())
+    seen.first = -mask.left;
+  if (mask.hidesBehind())
+    seen.last = mask.right; // 0 but of windows
+  if (mask.opensKeys())
+    seen.openColumns = mask.keys;
+  return seen;
+}
+
 Visible attn::visible(const Problem &problem) {
+  if (problem.ragged && !problem.ragged->isStandIn)
+    return visibleOfSequence(problem.mask);
   int64_t diagonal = problem.keys - problem.queries;
   switch (problem.mask.kind) {
   case MaskKind::none:
@@ -304,7 +318,8 @@ std::optional<std::string> attn::checkAlignment(int64_t bytes, DataType type) {
 }
 
 /// A sentence when a size or a product of sizes leaves its limits.
-static std::optional<std::string> checkLimits(const Problem &problem) {
+static std::optional<std::string> checkLimits(const Problem &asked) {
+  const Problem problem = asked.ragged ? limitedBy(asked) : asked;
   for (const Limit &limit : limits()) {
     double product = 1;
     for (const Factor &factor : limit.factors)
@@ -349,6 +364,9 @@ std::string attn::str(const ScoreClauses &clauses) {
 std::optional<std::string> attn::check(const Problem &p) {
   if (auto sentence = checkLimits(p))
     return sentence;
+  if (p.ragged)
+    if (auto sentence = checkRagged(p))
+      return sentence;
   if (p.heads % p.kvHeads != 0)
     return "expects heads to be a multiple of kv heads, but got " +
            std::to_string(p.heads) + " heads and " + std::to_string(p.kvHeads) +
@@ -444,7 +462,17 @@ int64_t attn::visiblePairs(const Problem &problem) {
   return std::llround(averagePairs(problem));
 }
 
+/// In one head of all sequences.
+static double raggedPairs(const Problem &problem) {
+  double pairs = 0;
+  for (const Sequences &each : sequencesOf(problem))
+    pairs += double(each.count) * averagePairs(denseOf(problem, each.lengths));
+  return pairs;
+}
+
 double attn::allVisiblePairs(const Problem &problem) {
+  if (problem.ragged)
+    return raggedPairs(problem) * double(problem.heads);
   return averagePairs(problem) * double(problem.batch) * double(problem.heads);
 }
 

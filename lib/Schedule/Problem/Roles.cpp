@@ -52,7 +52,7 @@ static std::vector<RoleFacts> readTable() {
                    keys = Extent::keys, headDim = Extent::headDim,
                    headDimV = Extent::headDimV, keptRows = Extent::keptRows,
                    queryBlocks = Extent::queryBlocks,
-                   keyBlocks = Extent::keyBlocks;
+                   keyBlocks = Extent::keyBlocks, offsets = Extent::offsets;
   return {
 #define ATTN_ARRAY(role, name, forward, backward, element, ...)                \
   array(name, Flow::forward, Flow::backward, Element::element, {__VA_ARGS__}),
@@ -268,13 +268,25 @@ int64_t attn::valueOf(Extent extent, const Problem &problem) {
     return problem.pattern
                ? blocksOf(problem.keys, problem.pattern->size().keys)
                : 0;
+  case Extent::offsets:
+    return problem.batch < 0 ? problem.batch : problem.batch + 1;
   }
   return 0;
 }
 
+std::vector<Extent> attn::shapeOf(Role role, bool isRagged) {
+  std::vector<Extent> shape = factsOf(role).shape;
+  if (!isRagged || shape.size() < 3 || shape.front() != Extent::batch)
+    return shape;
+  shape.erase(shape.begin());
+  if (shape.size() > 2) // columns of rows, which hold all heads
+    std::swap(shape[0], shape[1]);
+  return shape;
+}
+
 std::vector<int64_t> attn::sizesOf(Role role, const Problem &problem) {
   std::vector<int64_t> sizes;
-  for (Extent extent : factsOf(role).shape)
+  for (Extent extent : shapeOf(role, problem.ragged.has_value()))
     sizes.push_back(valueOf(extent, problem));
   return sizes;
 }
@@ -291,6 +303,7 @@ DataType attn::elementOf(Role role, const Problem &problem) {
   case Element::scores:
   case Element::any:
   case Element::read:
+  case Element::whole:
   case Element::i32:
     break;
   }

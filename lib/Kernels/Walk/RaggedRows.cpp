@@ -1,0 +1,87 @@
+//===- RaggedRows.cpp - Tiles of sequences of any length ------------------===//
+
+#include "Walk/RaggedRows.h"
+
+using namespace mlir;
+using namespace attn;
+using namespace attn::tile;
+
+void RaggedRows::declare(Arguments &arguments, TileBuilder &b,
+                         const Problem &problem) {
+  Type type = b.getIntegerType(problem.ragged->isWide ? 64 : 32);
+  for (ArgumentRole role : {Role::offsetsQ, Role::offsetsK}) {
+    arguments.pointer(role, type);
+    // The only stride of an array of numbers is the first.
+    for (Facet facet : {Facet::offset, Facet::strideBatch})
+      arguments.scalar(role.at(facet), b.getI64Type());
+  }
+}
+
+Scalar RaggedRows::slots(TileBuilder &b) const {
+  return arguments->get(b, Role::queries) / tileRows +
+         arguments->get(b, Role::batch);
+}
+
+Scalar RaggedRows::offset(TileBuilder &b, Role role, Scalar number) const {
+  Scalar place = arguments->get(b, ArgumentRole(role, Facet::offset)) +
+                 b.wide(number) *
+                     arguments->get(b, ArgumentRole(role, Facet::strideBatch));
+  return b.wrap(
+      LoadNumberOp::create(b, b.getI32Type(), arguments->get(b, role), place));
+}
+
+Scalar RaggedRows::firstSlot(TileBuilder &b, Scalar sequence) const {
+  return offset(b, Role::offsetsQ, sequence) / tileRows + sequence;
+}
+
+// Sequence `from` begins with the slot or before it, and `to` behind it.
+Scalar RaggedRows::sequenceOf(TileBuilder &b, Scalar slot) const {
+  ValueRange found = b.repeat(
+      {b.i32(0), arguments->get(b, Role::batch)},
+      [&](ValueRange s) { return b.wrap(s[0]) + 1 < b.wrap(s[1]); },
+      [&](ValueRange s) -> SmallVector<Value> {
+        Scalar from = b.wrap(s[0]), to = b.wrap(s[1]);
+        Scalar middle = (from + to) / 2;
+        Scalar isBehind = slot < firstSlot(b, middle);
+        return {b.select(isBehind, from, middle),
+                b.select(isBehind, middle, to)};
+      });
+  return b.wrap(found[0]);
+}
+
+Tile RaggedRows::at(TileBuilder &b, Scalar slot, Scalar head) const {
+  Scalar sequence = sequenceOf(b, slot);
+  Tile tile;
+  tile.firstQuery = offset(b, Role::offsetsQ, sequence);
+  tile.queries = offset(b, Role::offsetsQ, sequence + 1) - tile.firstQuery;
+  Scalar first = tile.firstQuery / tileRows + sequence;
+  tile.row = (slot - first) * tileRows;
+  tile.head = head;
+  tile.batch = sequence;
+  tile.firstKey = offset(b, Role::offsetsK, sequence);
+  Scalar keys = offset(b, Role::offsetsK, sequence + 1) - tile.firstKey;
+  tile.keys = b.select(hasRows(tile), keys, b.i32(0));
+  return tile;
+}
+
+/// The rows from `first` on end before `end`.
+static Corner windowOf(TileBuilder &b, Value map, Scalar first, Scalar end) {
+  int64_t rows = cast<TensorMapType>(map.getType()).getBoxRows();
+  Scalar behind = first + rows;
+  Scalar window = b.min(end, behind);
+  return {window, behind - window};
+}
+
+Corner Corner::ofQueries(TileBuilder &b, Value map, const Tile &tile,
+                         Scalar row) {
+  if (!tile.isOfSequence())
+    return {tile.batch, row};
+  return windowOf(b, map, tile.firstQuery + row,
+                  tile.firstQuery + tile.queries);
+}
+
+Corner Corner::ofKeys(TileBuilder &b, Value map, const Tile &tile, Scalar row) {
+  if (!tile.isOfSequence())
+    return {tile.batch, row};
+  return windowOf(b, map, tile.firstKey + row, tile.firstKey + tile.keys);
+}

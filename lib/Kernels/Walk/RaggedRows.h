@@ -1,0 +1,62 @@
+//===- RaggedRows.h - Tiles of sequences of any length ----------*- C++ -*-===//
+//
+// Sequences lie one behind the other (Schedule/Ragged.h), and only the device
+// knows their lengths.  Tiles are found by slots: whose slot it is follows from
+// the offsets by halving, and which of its tiles from the slot that is its
+// first.  A slot that has no rows is passed over by who draws tiles.
+//
+// A tile of a sequence says where that lies.  Rows are counted in it, and
+// arrays are addressed from its first row on, so nothing else of a kernel
+// changes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_KERNELS_WALK_RAGGEDROWS_H
+#define ATTN_LIB_KERNELS_WALK_RAGGEDROWS_H
+
+#include "Walk/TileQueue.h"
+
+namespace attn {
+
+class RaggedRows {
+public:
+  /// Declares the offsets.
+  static void declare(Arguments &arguments, TileBuilder &builder,
+                      const Problem &problem);
+  /// For tiles of so many rows.
+  RaggedRows(const Arguments &arguments, int64_t tileRows)
+      : arguments(&arguments), tileRows(tileRows) {}
+
+  /// Slots of all sequences.
+  Scalar slots(TileBuilder &builder) const;
+  /// The tile of a slot of that head; its rows begin behind the last one of
+  /// its sequence if it has none, and then it sees no keys.
+  Tile at(TileBuilder &builder, Scalar slot, Scalar head) const;
+  /// Whether it has some.
+  static Scalar hasRows(const Tile &tile) { return tile.row < tile.queries; }
+
+private:
+  /// The sequence of a slot.
+  Scalar sequenceOf(TileBuilder &builder, Scalar slot) const;
+  Scalar offset(TileBuilder &builder, Role role, Scalar number) const;
+  Scalar firstSlot(TileBuilder &builder, Scalar sequence) const;
+
+  const Arguments *arguments;
+  int64_t tileRows;
+};
+
+/// Where a box of a map of so many rows begins, as coordinates of batch entry
+/// and row: of a sequence those of a window (RaggedArrays.h).
+struct Corner {
+  Scalar batch, row;
+
+  /// Of queries from a row of the tile's head on, and of keys.
+  static Corner ofQueries(TileBuilder &builder, mlir::Value map,
+                          const Tile &tile, Scalar row);
+  static Corner ofKeys(TileBuilder &builder, mlir::Value map, const Tile &tile,
+                       Scalar row);
+};
+
+} // namespace attn
+
+#endif

@@ -1,0 +1,210 @@
+"""Launches on sequences of any length that lie one behind the other.
+
+The arrays are [tokens, heads, head_dim], sequence n has the rows from
+`cu_seqlens[n]` to `cu_seqlens[n + 1]`, and only the GPU knows them: a launch
+depends on shapes alone, so one that is captured in a graph runs with other
+lengths too.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Hashable, NamedTuple, Optional, Sequence
+
+from . import _clauses
+from ._arrays import Array, check_layout, result_dtype, type_name
+from ._bindings import Binding, bind_ragged
+from ._block_lists import describe_elements
+from ._dlpack import row_major
+from ._launch import (Captured, key_of_captured, launches, remember,
+                      result_strides)
+from ._libraries import library_of
+from ._problem import integer, mask_name
+from ._streams import handle_of
+from ._trace import dtype_of, is_array
+
+#: The arrays in the order of a launch, and offsets behind them.
+NAMES = ("q", "k", "v", "o", "lse")
+OFFSETS = ("cu_q", "cu_k")
+
+SHAPES = ("shapes are q [tokens, heads, head_dim], k [key_tokens, kv_heads, "
+          "head_dim], v [key_tokens, kv_heads, head_dim_v]")
+
+
+class Options(NamedTuple):
+    """What is asked besides arrays."""
+
+    mask: str
+    scale: Optional[float]
+    machine: Optional[str]
+    schedule: Optional[str]
+    precision: Optional[str]
+    longest: tuple[int, int]
+
+
+class Call(NamedTuple):
+    """A kind of call, bound, and the results that it allocates."""
+
+    binding: Binding
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    lse_sizes: tuple[int, ...]
+
+
+def mask_of(causal: bool, window_size: Sequence[Optional[int]]) -> str:
+    """The mask in the words of attn: both count from the last query and key of
+    each sequence, and a side of -1 or None is not bounded.
+
+    >>> mask_of(True, (-1, -1)), mask_of(False, (128, 0))
+    ('causal_bottom_right', 'window<128, 0>')
+    """
+    sides = [None if side is None or side == -1 else side
+             for side in window_size]
+    if len(sides) != 2:
+        raise ValueError(f"window_size: expects (left, right), but got "
+                         f"{tuple(window_size)}")
+    if causal:
+        sides[1] = 0
+    if sides[0] is None:
+        if sides[1] is None:
+            return "none"
+        if sides[1] == 0:
+            return "causal_bottom_right"
+    return mask_name(window=sides)
+
+
+def check_shapes(q: Sequence[int], k: Sequence[int], v: Sequence[int]) -> None:
+    """ValueError unless they belong together."""
+    texts = (f"q {list(q)}, k {list(k)}, v {list(v)}; {SHAPES}")
+    if any(len(sizes) != 3 for sizes in (q, k, v)):
+        raise ValueError(f"expects q, k and v of rank 3, but got {texts}")
+    if k[0] != v[0]:
+        raise ValueError(f"expects k and v of as many tokens, but got {texts}")
+    if k[1] != v[1] or k[1] < 1 or q[1] < 1 or q[1] % k[1]:
+        raise ValueError(f"expects as many heads of k and v, and several times "
+                         f"as many of q, but got {texts}")
+    if q[2] != k[2]:
+        raise ValueError(f"expects one head_dim of q and k, but got {texts}")
+
+
+def longest_of(value: Any, name: str) -> int:
+    number = integer(value, name)
+    if number < 0:
+        raise ValueError(f"{name}: expects 0 or more, but got {number}")
+    return min(number, (1 << 30) - 1)
+
+
+def _offsets(array: Any, name: str, stream: int) -> Array:
+    """Offsets as the launch on `stream` sees them."""
+    if not is_array(array):
+        raise TypeError(f"{name}: expects an array of int32 or int64 on the "
+                        f"GPU, but got {type_name(array)}")
+    described = describe_elements(array, name, stream)
+    kind = dtype_of(array)
+    return described._replace(
+        dtype={"int32": "i32", "int64": "i64"}.get(kind, kind))
+
+
+def _check_offsets(named: Sequence[tuple[str, Array]]) -> None:
+    for name, array in named:
+        if array.dtype not in ("i32", "i64"):
+            raise TypeError(f"{name}: expects int32 or int64, but got "
+                            f"{array.dtype}")
+        if len(array.sizes) != 1 or array.sizes[0] < 1:
+            raise ValueError(f"{name}: expects [sequences + 1] offsets, but got "
+                             f"shape {array.shape}")
+        check_layout(array, name)
+    (_, q), (_, k) = named
+    if q.sizes != k.sizes or q.dtype != k.dtype:
+        raise ValueError(
+            f"expects cu_seqlens_q and cu_seqlens_k of one shape and type, but "
+            f"got {q.shape} of {q.dtype} and {k.shape} of {k.dtype}")
+
+
+def _check(named: dict[str, Array], offsets: Sequence[tuple[str, Array]]
+           ) -> None:
+    for name, array in named.items():
+        check_layout(array, name, written=name in ("o", "lse"))
+    q, k, v = (named[name] for name in "qkv")
+    check_shapes(q.sizes, k.sizes, v.sizes)
+    if len({array.dtype for array in (q, k, v)}) > 1:
+        raise TypeError(f"expects one element type of q, k and v, but got "
+                        f"{q.dtype}, {k.dtype} and {v.dtype}")
+    _check_offsets(offsets)
+    places = {name: array.device for name, array in (*named.items(), *offsets)}
+    if len(set(places.values())) > 1:
+        texts = ", ".join(f"{n} on GPU {d}" for n, d in places.items())
+        raise ValueError(f"expects all arrays on one GPU, but got {texts}")
+
+
+def _prepare(named: dict[str, Array], offsets: Sequence[tuple[str, Array]],
+             with_lse: bool, options: Options, captured: Captured) -> Call:
+    """Checks and binds; what is to be allocated is bound at address 0."""
+    _check(named, offsets)
+    q, v = named["q"], named["v"]
+    sizes = (*q.sizes[:2], v.sizes[2])
+    strides = result_strides(sizes, q.strides)
+    lse_sizes = (q.sizes[1], q.sizes[0])
+    bound = dict(named)
+    bound.setdefault("o", Array(0, result_dtype(q.dtype), sizes, strides,
+                                q.device, None))
+    if with_lse:
+        bound.setdefault("lse", Array(0, "f32", lse_sizes, row_major(lse_sizes),
+                                      q.device, None))
+    return Call(bind_ragged(bound, offsets, options, captured), sizes, strides,
+                lse_sizes)
+
+
+def launch(q: Any, k: Any, v: Any, cu_seqlens_q: Any, cu_seqlens_k: Any,
+           options: Options, *, with_lse: bool = False, out: Any = None,
+           asked: Optional[dict[str, Any]] = None, stream: Any = None
+           ) -> tuple[Any, ...]:
+    """One call, gradients not considered: o, and lse if asked for."""
+    library = library_of(q)
+    handle = library.stream_of(q) if stream is None else handle_of(stream)
+    named = {name: library_of(array).describe(array, name, handle)
+             for name, array in zip("qkv", (q, k, v))}
+    if stream is not None:
+        handle_of(stream, named["q"].device)
+    if out is not None:
+        named["o"] = library_of(out).describe(out, "out", handle, written=True)
+    offsets = [(name, _offsets(array, what, handle)) for name, what, array in
+               zip(OFFSETS, ("cu_seqlens_q", "cu_seqlens_k"),
+                   (cu_seqlens_q, cu_seqlens_k))]
+    clauses = None
+    if asked:
+        check_shapes(*(named[name].sizes for name in "qkv"))
+        clauses = _clauses.clauses_of(
+            (max(offsets[0][1].sizes[0] - 1, 0), named["q"].sizes[1],
+             *options.longest), asked)
+    captured = clauses, _clauses.describe(clauses, handle, named["q"].device)
+    key: Hashable = ("varlen", options, with_lse, *(
+        (name, a.dtype, a.sizes, a.strides, a.device, a.address & 15)
+        for name, a in (*named.items(), *offsets)), *key_of_captured(captured))
+    call = launches.get(key)
+    if call is None:
+        call = _prepare(named, offsets, with_lse, options, captured)
+        remember(launches, key, call)
+    results = [out if out is not None else library.empty(
+        q, call.sizes, call.strides,
+        None if result_dtype(named["q"].dtype) == named["q"].dtype
+        else result_dtype(named["q"].dtype), handle, "out")]
+    if with_lse:
+        results.append(library.empty(q, call.lse_sizes,
+                                     row_major(call.lse_sizes), "f32", handle,
+                                     "return_softmax_lse"))
+    bound = dict(named)
+    for name, array in zip(("o", "lse"), results):
+        if name not in bound:
+            bound[name] = library_of(array).describe(array, name, handle,
+                                                     written=True)
+    binding = call.binding
+    if any(bound[name].address & 15 for name in bound if name not in named):
+        binding = bind_ragged(bound, offsets, options, captured)
+    others = [array for _, array in (*offsets, *captured[1])]
+    binding.launch([bound[name].address for name in NAMES if name in bound]
+                   + [array.address for array in others], handle)
+    if stream is not None:
+        for array in (q, k, v, *results, *(each.owner for each in others)):
+            if array is not None:
+                library_of(array).used_on(array, handle)
+    return tuple(results)

@@ -1,0 +1,92 @@
+"""Attention of sequences of any length that lie one behind the other."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Callable, Optional, Sequence
+
+from ._errors import UnsupportedError
+from ._libraries import library_of
+from ._problem import scale_number
+from ._ragged import Options, launch, longest_of, mask_of
+
+#: What peers take and no kernel does yet.
+_NOT_YET = {
+    "seqused_q": "used lengths of queries", "seqused_k": "used lengths of keys",
+    "page_table": "pages", "block_table": "pages", "block_mask": "block lists",
+    "dropout_p": "dropout"}
+
+
+def attention_varlen(
+        q: Any, k: Any, v: Any, cu_seqlens_q: Any, cu_seqlens_k: Any,
+        max_seqlen_q: int, max_seqlen_k: int, *, causal: bool = False,
+        window_size: Sequence[Optional[int]] = (-1, -1),
+        softmax_scale: Optional[float] = None, softcap: float = 0.0,
+        alibi_slopes: Any = None, sinks: Any = None,
+        mask_mod: Optional[Callable[..., Any]] = None,
+        score_mod: Optional[Callable[..., Any]] = None,
+        return_softmax_lse: bool = False, out: Any = None,
+        machine: Optional[str] = None, schedule: Optional[str] = None,
+        precision: Optional[str] = None, stream: Any = None,
+        seqused_q: Any = None, seqused_k: Any = None, page_table: Any = None,
+        block_table: Any = None, block_mask: Any = None,
+        dropout_p: float = 0.0) -> Any:
+    """Attention of each of many sequences, whose rows lie one behind the other.
+
+        q    [tokens, heads, head_dim]
+        k    [key_tokens, kv_heads, head_dim]
+        v    [key_tokens, kv_heads, head_dim_v]
+        o    [tokens, heads, head_dim_v]
+        lse  [heads, tokens]
+
+    cu_seqlens_q, cu_seqlens_k  [sequences + 1] of int32 or int64 on the GPU:
+                sequence n has the queries from cu_seqlens_q[n] to
+                cu_seqlens_q[n + 1], likewise of keys.  The first is 0, and none
+                is less than the one before.  A sequence may have no queries or
+                no keys; what is behind the last one is neither read nor
+                written.  Lengths may change between replays of a CUDA graph
+    max_seqlen_q, max_seqlen_k  as long as any sequence may be, on the host:
+                they choose the schedule, and need not be exact
+    causal      the last query of a sequence sees its last key, the one before
+                one key less, and so on
+    window_size (left, right), from there: -1 is no bound
+    softmax_scale  1/sqrt(head_dim) unless given
+    softcap, alibi_slopes, sinks, mask_mod, score_mod  as for `forward`;
+                positions count in a sequence, and b is its number
+    return_softmax_lse  also give the natural log of the sum of exponentials
+    out, machine, schedule, precision, stream  as for `forward`
+
+    Returns o, or (o, lse).  A query that sees no key has o = 0 and lse = -inf.
+    There are no gradients yet.  Raises what `forward` raises.
+    """
+    given = {"seqused_q": seqused_q, "seqused_k": seqused_k,
+             "page_table": page_table, "block_table": block_table,
+             "block_mask": block_mask, "dropout_p": dropout_p or None}
+    for name, value in given.items():
+        if value is not None:
+            raise UnsupportedError(
+                f"{name}: no kernel of ragged sequences has {_NOT_YET[name]} "
+                f"yet")
+    asked = {name: value for name, value in (
+        ("mask_mod", mask_mod), ("score_mod", score_mod),
+        ("softcap", softcap or None), ("alibi_slopes", alibi_slopes),
+        ("sinks", sinks)) if value is not None}
+    options = Options(mask_of(causal, window_size), scale_number(softmax_scale),
+                      machine, schedule, precision,
+                      (longest_of(max_seqlen_q, "max_seqlen_q"),
+                       longest_of(max_seqlen_k, "max_seqlen_k")))
+    library = library_of(q)
+    if library.name == "jax":
+        raise UnsupportedError(
+            "no kernel of ragged sequences is called from JAX; "
+            "attn.attention_varlen takes arrays of PyTorch and CuPy")
+    if library.name == "torch" and not asked and out is None and (
+            stream is None and machine is None and precision is None):
+        operator = importlib.import_module("attn._torch_varlen").attention
+        return operator(q, k, v, cu_seqlens_q, cu_seqlens_k, options,
+                        return_softmax_lse)
+    library.refuse_gradient(q, k, v, function="attention_varlen")
+    results = launch(q, k, v, cu_seqlens_q, cu_seqlens_k, options,
+                     with_lse=return_softmax_lse, out=out, asked=asked,
+                     stream=stream)
+    return results if return_softmax_lse else results[0]

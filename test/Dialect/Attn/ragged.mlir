@@ -1,0 +1,29 @@
+// Sequences one behind the other: text, shapes and buffers.
+// RUN: attn-opt %s | FileCheck %s
+// RUN: attn-opt %s -one-shot-bufferize | FileCheck %s --check-prefix=BUFFERS
+
+// CHECK-LABEL: @forward
+// CHECK: attn.forward %{{.*}}, %{{.*}}, %{{.*}} mask(causal_bottom_right) ragged(%{{.*}}, %{{.*}}, longest 4000, 5000 : tensor<65xi32>, tensor<65xi32>) : tensor<?x32x128xbf16>, tensor<?x8x128xbf16>, tensor<?x8x128xbf16> -> tensor<?x32x128xbf16>, tensor<32x?xf32>
+// BUFFERS-LABEL: @forward
+// BUFFERS: %[[N:.*]] = memref.dim %{{.*}}, %c0
+// BUFFERS: memref.alloc(%[[N]]) {{.*}}: memref<?x32x128xbf16>
+// BUFFERS: memref.alloc(%{{.*}}) {{.*}}: memref<32x?xf32>
+// BUFFERS: attn.forward {{.*}} ragged({{.*}} : memref<65xi32{{.*}}>, memref<65xi32{{.*}}>) outs(
+func.func @forward(%q: tensor<?x32x128xbf16>, %k: tensor<?x8x128xbf16>, %v: tensor<?x8x128xbf16>,
+                   %cu_q: tensor<65xi32>, %cu_k: tensor<65xi32>)
+    -> (tensor<?x32x128xbf16>, tensor<32x?xf32>) {
+  %o, %lse = attn.forward %q, %k, %v mask(causal_bottom_right)
+      ragged(%cu_q, %cu_k, longest 4000, 5000 : tensor<65xi32>, tensor<65xi32>)
+      : tensor<?x32x128xbf16>, tensor<?x8x128xbf16>, tensor<?x8x128xbf16>
+     -> tensor<?x32x128xbf16>, tensor<32x?xf32>
+  return %o, %lse : tensor<?x32x128xbf16>, tensor<32x?xf32>
+}
+
+// One value has one diagonal, so causal is clear.
+// CHECK-LABEL: @causal
+// CHECK: attn.forward {{.*}} mask(causal) ragged(%[[CU:.*]], %[[CU]], longest 10, 10 : tensor<?xi64>, tensor<?xi64>)
+func.func @causal(%q: tensor<?x2x8xf16>, %cu: tensor<?xi64>) -> tensor<?x2x8xf16> {
+  %o = attn.forward %q, %q, %q mask(causal) ragged(%cu, %cu, longest 10, 10 : tensor<?xi64>, tensor<?xi64>)
+      : tensor<?x2x8xf16>, tensor<?x2x8xf16>, tensor<?x2x8xf16> -> tensor<?x2x8xf16>
+  return %o : tensor<?x2x8xf16>
+}

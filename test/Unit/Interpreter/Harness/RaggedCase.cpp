@@ -1,0 +1,270 @@
+//===- RaggedCase.cpp - Sequences of any length, and the truth ------------===//
+
+#include "Harness/RaggedCase.h"
+
+#include "Harness/Normals.h"
+
+#include "attn/Machine/Machine.h"
+#include "attn/Schedule/Decision.h"
+#include "attn/Schedule/Registry.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Diagnostics.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+using namespace mlir;
+using namespace attn;
+
+static const char *kernelOfTiles(const Tiles &tiles) {
+  return tiles.has("persistent") ? "flash_wgmma" : "flash_mma_sync";
+}
+
+RaggedCase::RaggedCase(const Problem &problem, const Tiles &tiles,
+                       uint64_t seed)
+    : firstQuery{0}, firstKey{0},
+      isIgnored(problem.ragged->lengths.size(), false), problem(problem),
+      tiles(tiles), scale(1 / std::sqrt(double(problem.headDim))) {
+  for (const Lengths &each : problem.ragged->lengths) {
+    firstQuery.push_back(firstQuery.back() + each.queries);
+    firstKey.push_back(firstKey.back() + each.keys);
+  }
+  Normals normal(seed);
+  auto fill = [&](std::vector<float> &array, int64_t elements) {
+    array.resize(elements);
+    for (float &value : array)
+      value = rounded(problem.dtype, normal());
+  };
+  const Problem &p = problem;
+  fill(q, p.queries * p.heads * p.headDim);
+  fill(k, p.keys * p.kvHeads * p.headDim);
+  fill(v, p.keys * p.kvHeads * p.headDimV);
+}
+
+namespace {
+/// An array of rows as [one entry, heads, rows, columns].
+struct Rows {
+  int64_t heads, rows, columns;
+};
+} // namespace
+
+static Rows rowsOf(Role role, const Problem &p) {
+  switch (role) {
+  case Role::q:
+    return {p.heads, p.queries, p.headDim};
+  case Role::k:
+    return {p.kvHeads, p.keys, p.headDim};
+  case Role::v:
+    return {p.kvHeads, p.keys, p.headDimV};
+  default:
+    return {p.heads, p.queries, p.headDimV};
+  }
+}
+
+KernelArgument
+RaggedCase::argumentOf(const ArgumentRole &role, Type type,
+                       const llvm::StringMap<uint64_t> &addresses) const {
+  if (role == Role::scale)
+    return float(scale);
+  uint64_t address = addresses.lookup(str(role.at(Facet::itself)));
+  if (isa<tile::PtrType>(type))
+    return address;
+  Rows rows = rowsOf(role.role, problem);
+  int64_t pitch = rows.heads * rows.columns;
+  if (auto map = dyn_cast<tile::TensorMapType>(type)) {
+    int64_t height = map.getBoxRows();
+    int64_t bytes = map.getElementType().getIntOrFloatBitWidth() / 8;
+    return TensorMapArgument{address - uint64_t(height * pitch * bytes),
+                             {rows.rows + 1, rows.heads, height, rows.columns},
+                             {pitch, rows.columns, pitch, 1}};
+  }
+  int64_t value = 0;
+  bool isStatistic = role.facts().element == Element::f32;
+  bool isOfOffsets = role.facts().shape == std::vector{Extent::offsets};
+  if (role.facts().isNumber())
+    value = roleValue(role, problem);
+  else if (isOfOffsets)
+    value = role.facet == Facet::strideBatch;
+  else if (role.facet == Facet::strideHead)
+    value = isStatistic ? problem.queries + kBehind : rows.columns;
+  else if (role.facet == Facet::strideRow)
+    value = isStatistic ? 1 : pitch;
+  if (type.isInteger(32))
+    return int32_t(value);
+  return value;
+}
+
+static uint64_t uploadOffsets(GlobalMemory &memory, ArrayRef<int64_t> offsets,
+                              bool isWide) {
+  int64_t bytes = isWide ? 8 : 4;
+  uint64_t address = memory.allocate(int64_t(offsets.size()) * bytes);
+  for (auto [i, offset] : llvm::enumerate(offsets))
+    memory.write(address + i * bytes, &offset, bytes); // little-endian
+  return address;
+}
+
+void RaggedCase::check(MLIRContext &context, const InterpreterOptions &options,
+                       int64_t blocks) {
+  OpBuilder builder(&context);
+  Location loc = builder.getUnknownLoc();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+  builder.setInsertionPointToEnd(module->getBody());
+  KernelRequest request;
+  request.name = "ragged";
+  request.problem = problem;
+  request.tiles = tiles;
+  request.scale = scale;
+  for (const char *array : {"q", "k", "v", "o"})
+    request.alignments[array] = alignmentOfRows(
+        array[0] == 'v' || array[0] == 'o' ? problem.headDimV : problem.headDim,
+        array[0] == 'o' ? resultType(problem) : problem.dtype);
+  request.sms = 4;
+  request.l2Bytes = 1 << 20;
+  request.smemBytes = findMachine("h100_sxm")->smemBytesPerBlock;
+  std::string name = kernelOfTiles(tiles);
+  request.launches = launchesOfKernel(name, tiles);
+  tile::KernelOp kernel = findKernelBuilder(name)(builder, loc, request);
+  EXPECT_TRUE(succeeded(checkRoles(kernel, problem)));
+
+  GlobalMemory memory;
+  int64_t rows = problem.heads * (problem.queries + kBehind);
+  uint64_t counter = memory.allocate(4);
+  int32_t none = 0;
+  memory.write(counter, &none, 4);
+  llvm::StringMap<uint64_t> addresses = {
+      {"q", upload(memory, q, problem.dtype)},
+      {"k", upload(memory, k, problem.dtype)},
+      {"v", upload(memory, v, problem.dtype)},
+      {"o",
+       memory.allocate(rows * problem.headDimV * bytesOf(resultType(problem)))},
+      {"lse", memory.allocate(rows * 4)},
+      {"cu_q", uploadOffsets(memory, firstQuery, problem.ragged->isWide)},
+      {"cu_k", uploadOffsets(memory, firstKey, problem.ragged->isWide)},
+      {str(Role::counter), counter}};
+  std::vector<KernelArgument> arguments;
+  for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes()))
+    arguments.push_back(argumentOf(*roleOf(kernel, i), type, addresses));
+  std::string error;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (error.empty())
+      error = diagnostic.str();
+    return success();
+  });
+  std::array<int64_t, 3> grid = gridOf(request.launches, problem, {blocks});
+  if (grid[0] == 0)
+    return;
+  FailureOr<tile::Traffic> traffic =
+      interpret(kernel, grid, arguments, memory, options);
+  ASSERT_EQ(error, "");
+  ASSERT_TRUE(succeeded(traffic));
+  compare(memory, addresses);
+  compareTraffic(kernel, request.launches, grid, *traffic);
+  int32_t left = 1;
+  memory.read(counter, &left, 4);
+  EXPECT_EQ(left, 0) << "the counter begins again";
+}
+
+void RaggedCase::compare(GlobalMemory &memory,
+                         const llvm::StringMap<uint64_t> &addresses) const {
+  const Problem &p = problem;
+  DataType type = resultType(p);
+  int64_t lines = p.heads * p.headDimV;
+  std::optional<std::vector<float>> o =
+      download(memory, addresses.lookup("o"), p.queries * lines, type);
+  ASSERT_TRUE(o) << "some rows of O were not written";
+  EXPECT_FALSE(download(memory,
+                        addresses.lookup("o") +
+                            uint64_t(p.queries * lines * bytesOf(type)),
+                        1, type))
+      << "a row behind the last sequence was written";
+  std::vector<double> truth, truthLse;
+  std::vector<float> got, gotLse;
+  double squares = 0;
+  for (size_t n = 0; n < p.ragged->lengths.size(); ++n) {
+    if (isIgnored[n])
+      continue;
+    Problem one = denseOf(p, p.ragged->lengths[n]);
+    auto rows = [&](const std::vector<float> &data, int64_t first,
+                    int64_t heads, int64_t columns) {
+      return oracle::Array{data.data() + first * heads * columns,
+                           {0, columns, heads * columns, 1}};
+    };
+    std::vector<double> exact(p.heads * one.queries * p.headDimV),
+        lse(p.heads * one.queries);
+    double size = oracle::attention(
+        oracleProblem(one, scale), rows(q, firstQuery[n], p.heads, p.headDim),
+        rows(k, firstKey[n], p.kvHeads, p.headDim),
+        rows(v, firstKey[n], p.kvHeads, p.headDimV), exact.data(), lse.data());
+    squares += size * size;
+    llvm::append_range(truth, exact);
+    llvm::append_range(truthLse, lse);
+    for (int64_t head = 0; head < p.heads; ++head) {
+      for (int64_t row = 0; row < one.queries; ++row) {
+        auto begin =
+            o->begin() + (firstQuery[n] + row) * lines + head * p.headDimV;
+        got.insert(got.end(), begin, begin + p.headDimV);
+      }
+      if (!p.lse || one.queries == 0)
+        continue;
+      std::optional<std::vector<float>> sums = download(
+          memory,
+          addresses.lookup("lse") +
+              4 * uint64_t(head * (p.queries + kBehind) + firstQuery[n]),
+          one.queries, DataType::f32);
+      ASSERT_TRUE(sums) << "some LSE were not written";
+      llvm::append_range(gotLse, *sums);
+    }
+  }
+  double limit = p.dtype == DataType::f32    ? 5e-6
+                 : p.dtype == DataType::bf16 ? 4e-3
+                                             : 6e-4;
+  EXPECT_LT(relativeError(got, truth, std::sqrt(squares)), limit);
+  for (size_t i = 0; i < gotLse.size(); ++i) {
+    if (std::isinf(truthLse[i]))
+      EXPECT_EQ(gotLse[i], float(truthLse[i]));
+    else
+      EXPECT_NEAR(gotLse[i], truthLse[i],
+                  1e-4 + 0x1p-21 * std::abs(truthLse[i]));
+  }
+}
+
+/// What the schedule promises, what the IR says, and what was moved.
+void RaggedCase::compareTraffic(tile::KernelOp kernel, const Launches &launches,
+                                std::array<int64_t, 3> grid,
+                                const tile::Traffic &interpreted) const {
+  SmallVector<int64_t> scalars;
+  SmallVector<Role> roles;
+  for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+    ArgumentRole role = *roleOf(kernel, i);
+    roles.push_back(role.role);
+    if (auto map = dyn_cast<tile::TensorMapType>(type)) {
+      scalars.push_back(map.getBoxRows());
+      continue;
+    }
+    KernelArgument argument = argumentOf(role, type, {});
+    if (const auto *i32 = std::get_if<int32_t>(&argument))
+      scalars.push_back(*i32);
+    else if (const auto *i64 = std::get_if<int64_t>(&argument))
+      scalars.push_back(*i64);
+    else
+      scalars.push_back(0);
+  }
+  auto read = [&](unsigned argument, int64_t at) -> std::optional<int64_t> {
+    return roles[argument] == Role::offsetsQ ? firstQuery[at] : firstKey[at];
+  };
+  FailureOr<tile::Traffic> counted =
+      tile::countTraffic(kernel, grid, scalars, read);
+  ASSERT_TRUE(succeeded(counted));
+  EXPECT_EQ(counted->global, interpreted.global);
+  EXPECT_EQ(counted->smem, interpreted.smem);
+  std::string error;
+  Machine machine =
+      *findMachine(tiles.has("persistent") ? "h100_sxm" : "a100_80g");
+  std::optional<Decision> decided =
+      decide(problem, machine, "flash", tiles, error);
+  ASSERT_TRUE(decided) << error;
+  Bytes promised = promisedBytes(*decided, problem, machine).front();
+  EXPECT_EQ(counted->global, promised.l2);
+  EXPECT_EQ(counted->smem, promised.smem);
+}
