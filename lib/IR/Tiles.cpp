@@ -106,6 +106,7 @@ std::optional<unsigned> Tiled::loopOf(Extent extent) {
   case Extent::keptRows:
   case Extent::queryBlocks:
   case Extent::keyBlocks:
+  case Extent::offsets:
     break;
   }
   return loop && *loop < loops() ? loop : std::nullopt;
