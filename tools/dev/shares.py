@@ -31,6 +31,12 @@ def has(name):
     return zlib.crc32(name.encode()) % parts == part - 1
 
 
+def draws_of(count):
+    """How many of so many random cases run: of a part a quarter, since every
+    run draws others."""
+    return count if asked()[1] == 1 else -(-count // 4)
+
+
 def others(folder):
     """The tests of a folder of long tests that are another part's."""
     tests = sorted(name for name in os.listdir(folder)

@@ -7,13 +7,18 @@ Rows of an array are aligned to what divides their stride and their first
 element's offset.  Every combination is legal: what compiles for one compiles
 for all.  A schedule that was asked for may be refused by its plan, at the op of
 the problem; the one that is derived never.  Prints the seed, which the clock
-gives.
+gives.  Of a share (ATTN_SHARE) a quarter is drawn.
 """
+import os
 import random
 import re
 import subprocess
 import sys
 import time
+
+sys.path.insert(0, os.path.join(
+    os.path.dirname(__file__), *[".."] * 3, "tools", "dev"))
+import shares  # noqa: E402  (found by the line above)
 
 MACHINES = ("h100_sxm", "a100_80g", "l4", "rtx_4090")
 SCHEDULES = {
@@ -90,9 +95,9 @@ def compile_one(attn_opt, text, machine, schedule):
 def main(attn_opt, attn_run, count, interpreted, seed=None):
     seed = int(seed) if seed else int(time.time())
     print(f"seed {seed}", flush=True)
-    draw = random.Random(seed)
+    draw = random.Random(f"{seed} compiled")
     wrong = compiled = right = 0
-    for number in range(int(count)):
+    for number in range(shares.draws_of(int(count))):
         direction, text = problem(draw, small=False)
         machine = draw.choice(MACHINES)
         schedule = draw.choice(SCHEDULES[direction])
@@ -102,7 +107,8 @@ def main(attn_opt, attn_run, count, interpreted, seed=None):
             wrong += 1
             print(f"WRONG {number}, {machine}, {schedule or 'derived'}: "
                   f"{fault}\n{text}", flush=True)
-    for number in range(int(interpreted)):
+    draw = random.Random(f"{seed} interpreted")
+    for number in range(shares.draws_of(int(interpreted))):
         direction, text = problem(draw, small=True)
         machine = draw.choice(MACHINES)
         done = subprocess.run(
