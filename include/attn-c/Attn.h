@@ -428,6 +428,17 @@ typedef struct attn_forward_request {
   int64_t longest_q;
   int64_t longest_k;
   int64_t wide_offsets;
+  /* NULL, or how many of its keys each batch entry uses, the first ones:
+     [batch] of integers of used_keys_bits, 64 or 32 (or 0, the same), read on
+     the device.  Masks count from the last used key, and are not "causal"; rows
+     of k and v behind it may hold anything.  With a page_table, [batch, pages
+     of an entry] of int32, k is a pool of pages, [pages, kv_heads, keys of a
+     page, d], v likewise; keys of a page are a multiple of 8, and entries
+     behind the used keys are not read as pages.  In a launch their addresses
+     are behind those of cu_q and cu_k, or of lists, used_keys first. */
+  const attn_buffer *used_keys;
+  const attn_buffer *page_table;
+  int64_t used_keys_bits;
 } attn_forward_request;
 
 /* o = softmax(scale q k^T, masked) v.  Shapes: q [batch, heads, queries, d],

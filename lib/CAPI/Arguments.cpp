@@ -96,6 +96,11 @@ EqualSizes attn::equalSizesOf(func::FuncOp function) {
       for (auto [dim, extent] : llvm::enumerate(op.shapeOf(array.role)))
         places[unsigned(extent)].push_back({argument.getArgNumber(), dim});
     }
+    // What tells where rows lie does so for every batch entry.
+    for (ClauseGroup group : {ClauseGroup::usedKeys, ClauseGroup::pageTable})
+      for (Value array : op.clauseOperands(group))
+        if (std::optional<size_t> position = positionOf(array, function))
+          places[unsigned(Extent::batch)].push_back({*position, 0});
     for (const auto &equal : places)
       if (equal.size() > 1)
         result.push_back(equal);

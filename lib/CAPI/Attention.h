@@ -31,6 +31,8 @@ struct AttentionRequest {
   std::optional<BlockSize> blocks;
   /// Where sequences lie one behind the other, by offsets among the arrays.
   std::optional<Ragged> ragged;
+  /// Of the numbers of used keys, if they are among the arrays.
+  int64_t usedKeysBits = 32;
   /// As they stand in C; the arrays have the addresses of what they read.
   std::string clauses;
   /// Empty: the GPU's own row of the table; the derived schedule.

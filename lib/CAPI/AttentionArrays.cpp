@@ -56,6 +56,12 @@ static std::string words(Extent extent, const Problem &problem) {
            " keys";
   case Extent::offsets:
     return "sequences + 1";
+  case Extent::tablePages:
+    return "pages of a batch entry";
+  case Extent::pages:
+    return "pages";
+  case Extent::pageRows:
+    return "keys of a page";
   }
   return "";
 }
@@ -63,7 +69,8 @@ static std::string words(Extent extent, const Problem &problem) {
 /// The shape in words; lists may be one for all batch entries or heads.
 static std::string wordsOf(llvm::StringRef role, const Problem &problem) {
   llvm::SmallVector<std::string> all;
-  for (Extent extent : shapeOf(role, problem.ragged.has_value())) {
+  for (Extent extent :
+       shapeOf(role, problem.ragged.has_value(), problem.place)) {
     bool isForAll = isOfBlocks(role) && all.size() < 2;
     all.push_back(words(extent, problem) + (isForAll ? " or 1" : ""));
   }
@@ -72,10 +79,11 @@ static std::string wordsOf(llvm::StringRef role, const Problem &problem) {
 
 /// Whether an array has the sizes that its role has in the problem.
 static bool hasShape(const Array &each, const Problem &problem) {
-  for (auto [dim, extent] :
-       llvm::enumerate(shapeOf(each.role, problem.ragged.has_value()))) {
+  for (auto [dim, extent] : llvm::enumerate(
+           shapeOf(each.role, problem.ragged.has_value(), problem.place))) {
     int64_t size = each.array.sizes[dim];
-    bool isForAll = isOfBlocks(each.role) && dim < 2 && size == 1;
+    bool isForAll = (isOfBlocks(each.role) && dim < 2 && size == 1) ||
+                    extent == Extent::pages;
     if (size != valueOf(extent, problem) && !isForAll)
       return false;
   }
@@ -102,7 +110,8 @@ static void setRaggedSizes(Problem &problem, const AttentionArrays &arrays) {
   problem.headDimV = arrays.find("v")->sizes[2];
 }
 
-static void setSizes(Problem &problem, const AttentionArrays &arrays) {
+static void setSizes(Problem &problem, const AttentionRequest &request,
+                     const AttentionArrays &arrays) {
   if (problem.ragged)
     return setRaggedSizes(problem, arrays);
   const CallerArray &q = *arrays.find("q"), &k = *arrays.find("k");
@@ -113,6 +122,12 @@ static void setSizes(Problem &problem, const AttentionArrays &arrays) {
   problem.keys = k.sizes[2];
   problem.headDim = q.sizes[3];
   problem.headDimV = arrays.find("v")->sizes[3];
+  if (arrays.find("used_keys"))
+    problem.place.usedKeysBits = request.usedKeysBits;
+  if (const CallerArray *table = arrays.find("page_table")) {
+    problem.place.pageRows = k.sizes[2];
+    problem.keys = table->sizes[1] * k.sizes[2];
+  }
 }
 
 /// Why the shapes do not belong together.
@@ -143,8 +158,15 @@ static std::optional<std::string> checkShapes(const AttentionRequest &request,
   const auto &q = arrays.find("q")->sizes, &k = arrays.find("k")->sizes,
              &v = arrays.find("v")->sizes;
   size_t rows = request.ragged ? 0 : 2, columns = rows ? 3 : 2;
-  if (!request.ragged && (q[0] != k[0] || q[0] != v[0]))
+  bool isPaged = arrays.find("page_table");
+  if (request.ragged && (isPaged || arrays.find("used_keys")))
+    return "cu_q and cu_k, or used_keys, but not both";
+  if (isPaged && !arrays.find("used_keys"))
+    return "page_table and used_keys together";
+  if (!request.ragged && !isPaged && (q[0] != k[0] || q[0] != v[0]))
     return "one batch size";
+  if (isPaged && k[0] != v[0])
+    return "k and v with the same number of pages";
   if (k[1] != v[1])
     return "k and v with the same number of heads";
   if (k[1] < 1 || q[1] < 1 || q[1] % k[1] != 0)
@@ -157,7 +179,7 @@ static std::optional<std::string> checkShapes(const AttentionRequest &request,
     return "cu_q with an offset where the last sequence ends";
   Problem problem;
   problem.ragged = request.ragged;
-  setSizes(problem, arrays);
+  setSizes(problem, request, arrays);
   problem.pattern = patternOf(request);
   for (const Array &each : arrays.all)
     if (!hasShape(each, problem))
@@ -196,7 +218,7 @@ static Problem problemOfShapes(const AttentionRequest &request,
   problem.mask = request.mask;
   problem.pattern = patternOf(request);
   problem.ragged = request.ragged;
-  setSizes(problem, arrays);
+  setSizes(problem, request, arrays);
   problem.lse = arrays.find("lse");
   problem.lseLow = arrays.find("lse_low");
   problem.dlse = arrays.find("dlse");
@@ -230,9 +252,14 @@ std::optional<std::string> attn::classify(const AttentionRequest &request,
       text += separator + each.role.str() + " " + show(each.array.sizes);
       separator = ", ";
     }
+    std::string ofPages = arrays.find("page_table")
+                              ? ", of pages [pages, heads, keys of a page, "
+                                "head dimension]"
+                              : "";
     return text + "; shapes are " +
            (request.ragged ? "[rows, heads, head dimension], lse [heads, rows]"
-                           : "[batch, heads, rows, head dimension]");
+                           : "[batch, heads, rows, head dimension]") +
+           ofPages;
   }
   kernelClass.problem = problemOfShapes(request, arrays);
   kernelClass.scale = request.scale;
@@ -252,7 +279,7 @@ std::optional<std::string> attn::classify(const AttentionRequest &request,
              " at an address that is a multiple of its elements' " +
              std::to_string(bytes) + " bytes";
     if (!isStatistic(each.role) && !isOfBlocks(each.role) &&
-        !isOfOffsets(each.role))
+        !isOfOffsets(each.role) && !isOfPlace(each.role))
       problem.alignment = std::min(problem.alignment, alignment);
   }
   return check(kernelClass);

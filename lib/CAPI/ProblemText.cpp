@@ -25,6 +25,10 @@ bool attn::isOfBlocks(llvm::StringRef role) {
          (shape[2] == Extent::queryBlocks || shape[2] == Extent::keyBlocks);
 }
 
+bool attn::isOfPlace(llvm::StringRef role) {
+  return role == "used_keys" || role == "page_table";
+}
+
 bool attn::isOfOffsets(llvm::StringRef role) {
   llvm::ArrayRef<Extent> shape = shapeOf(role);
   return shape.size() == 1 && shape[0] == Extent::offsets;
@@ -51,6 +55,10 @@ ArrayPlaces attn::arraysOf(Direction direction) {
     for (Role role : {Role::offsetsQ, Role::offsetsK})
       places.push_back({llvm::StringRef(factsOf(role).name),
                         /*isOutput=*/false, /*isOptional=*/true});
+  for (Role role : {Role::usedKeys, Role::pageTable})
+    if (factsOf(role).flow(direction) == Flow::in)
+      places.push_back(
+          {factsOf(role).name, /*isOutput=*/false, /*isOptional=*/true});
   return places;
 }
 
@@ -61,6 +69,9 @@ ArrayPlaces attn::arraysOf(const KernelClass &kernelClass) {
       return problem.lseLow;
     if (isKept(role))
       return problem.keepsWeights;
+    if (isOfPlace(role))
+      return role == "used_keys" ? problem.place.usesSome()
+                                 : problem.place.isPaged();
     if (isOfOffsets(role))
       return problem.ragged.has_value();
     if (isOfBlocks(role))
@@ -77,6 +88,8 @@ ArrayPlaces attn::arraysOf(const KernelClass &kernelClass) {
 
 int64_t attn::elementBytesOf(const Problem &problem, llvm::StringRef role) {
   Role array = *findArray(std::string_view(role));
+  if (array == Role::usedKeys)
+    return problem.place.usedKeysBits / 8;
   if (isOfOffsets(role))
     return problem.ragged->isWide ? sizeof(int64_t) : sizeof(int32_t);
   return factsOf(array).element == Element::i32
@@ -108,10 +121,13 @@ static std::string memref(const Problem &p, llvm::StringRef role) {
     return memref(SmallVector<int64_t>(shapeOf(role).size(), -1), "i32");
   if (isOfOffsets(role))
     return memref({-1}, p.ragged->isWide ? "i64" : "i32");
-  SmallVector<int64_t> shape;
-  for (Extent extent : shapeOf(role, p.ragged.has_value()))
-    shape.push_back(valueOf(extent, p));
   Role array = *findArray(std::string_view(role));
+  if (isOfPlace(role))
+    return memref(SmallVector<int64_t>(shapeOf(role).size(), -1),
+                  "i" + std::to_string(elementBytesOf(p, role) * 8));
+  SmallVector<int64_t> shape;
+  for (int64_t size : sizesOf(array, p))
+    shape.push_back(size);
   return memref(shape, spelled(elementOf(array, p)));
 }
 
@@ -163,6 +179,10 @@ std::string attn::textOf(const KernelClass &kernelClass) {
     } else if (isOfOffsets(place.role)) {
       offsets.push_back(value);
       offsetTypes.push_back(type);
+    } else if (place.role == "used_keys") {
+      clauses += " lengths(k " + value + " : " + type + ")";
+    } else if (place.role == "page_table") {
+      clauses += " pages(" + value + " : " + type + ")";
     } else if (isOfBlocks(place.role)) {
       lists.push_back(value);
       listTypes.push_back(type);

@@ -93,7 +93,7 @@ static auto placesOf(Direction direction, bool hasLow) {
   auto places = arraysOf(direction);
   llvm::erase_if(places, [&](ArrayPlace place) {
     return isKept(place.role) || isOfBlocks(place.role) ||
-           (place.role == "lse_low" && !hasLow);
+           isOfPlace(place.role) || (place.role == "lse_low" && !hasLow);
   });
   for (ArrayPlace &place : places)
     if (hasLow && (place.role == "lse" || place.role == "lse_low"))

@@ -90,12 +90,32 @@ ArrayRef<Extent> attn::shapeOf(StringRef role) {
   return {};
 }
 
-SmallVector<Extent> attn::shapeOf(StringRef role, bool isRagged) {
+SmallVector<Extent> attn::shapeOf(StringRef role, bool isRagged,
+                                  const Placement &place) {
   std::optional<Role> array = findArray(std::string_view(role));
   if (!array)
     return {};
-  std::vector<Extent> shape = attn::shapeOf(*array, isRagged);
+  std::vector<Extent> shape = attn::shapeOf(*array, isRagged, place);
   return SmallVector<Extent>(shape.begin(), shape.end());
+}
+
+Placement attn::placeOf(Operation *op, OperandRange inputs) {
+  Placement place;
+  OperandRange used = clauseOperands(op, inputs, ClauseGroup::usedKeys);
+  if (!used.empty())
+    place.usedKeysBits =
+        cast<ShapedType>(used.front().getType()).getElementTypeBitWidth();
+  // The verifier says so if they are not known.
+  constexpr unsigned k = 1, rows = 2;
+  auto type = dyn_cast<ShapedType>(op->getOperand(k).getType());
+  if (!clauseOperands(op, inputs, ClauseGroup::pageTable).empty() && type &&
+      type.hasRank() && type.getRank() > rows)
+    place.pageRows = type.getDimSize(rows);
+  return place;
+}
+
+Placement attn::placeOf(AttentionOpInterface op) {
+  return placeOf(op, op.inputs());
 }
 
 bool attn::isStatistic(StringRef role) {

@@ -12,13 +12,15 @@ using namespace attn;
 static constexpr StringLiteral kCaptures = "captures", kSees = "sees",
                                kScore = "score", kBlocks = "blocks",
                                kSinks = "sinks", kRagged = "ragged",
+                               kLengths = "lengths", kPages = "pages",
                                kTransposed = "transposed",
                                kGradients = "gradients";
 
 ArrayRef<StringLiteral> ClauseParser::keywords(StringRef op) {
   static constexpr StringLiteral all[] = {
-      kCaptures, kSees,   kScore, "document", "softcap",   "alibi",
-      "bias",    kBlocks, kSinks, kRagged,    kTransposed, kGradients};
+      kCaptures, kSees,  kScore,      "document", "softcap",
+      "alibi",   "bias", kBlocks,     kSinks,     kRagged,
+      kLengths,  kPages, kTransposed, kGradients};
   constexpr size_t ofGradients = 2;
   bool isBackward = op == BackwardOp::getOperationName();
   return ArrayRef(all).drop_back(isBackward ? 0 : ofGradients);
@@ -41,6 +43,11 @@ ParseResult ClauseParser::parse(SMLoc loc, StringRef keyword) {
     return inBrackets([&] { return parseCaptures(loc); });
   if (keyword == kSinks)
     return inBrackets([&] { return parseOperands(group(ClauseGroup::sinks)); });
+  if (keyword == kPages)
+    return inBrackets(
+        [&] { return parseOperands(group(ClauseGroup::pageTable)); });
+  if (keyword == kLengths)
+    return inBrackets([&] { return parseLengths(); });
   if (keyword == kBlocks)
     return inBrackets([&] {
       return parseLists(ClauseGroup::partial, ClauseGroup::full,
@@ -149,6 +156,12 @@ ParseResult ClauseParser::parseSize() {
   blocks.emplace();
   return failure(parser.parseInteger(blocks->queries) ||
                  parser.parseKeyword("x") || parser.parseInteger(blocks->keys));
+}
+
+ParseResult ClauseParser::parseLengths() {
+  if (parser.parseKeyword("k"))
+    return failure();
+  return parseOperands(group(ClauseGroup::usedKeys));
 }
 
 ParseResult ClauseParser::parseLists(ClauseGroup partial, ClauseGroup full,
@@ -469,5 +482,10 @@ void attn::printClauses(AttentionOpInterface op, OpAsmPrinter &printer) {
              ClauseGroup::transposedFull, std::nullopt);
   printOperands(printer, kSinks, op.clauseOperands(ClauseGroup::sinks));
   printRagged(op, printer);
+  OperandRange used = op.clauseOperands(ClauseGroup::usedKeys);
+  if (!used.empty())
+    printer << ' ' << kLengths << "(k " << used << " : " << used.getTypes()
+            << ')';
+  printOperands(printer, kPages, op.clauseOperands(ClauseGroup::pageTable));
   printGradients(op, printer);
 }

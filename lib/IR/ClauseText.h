@@ -5,6 +5,7 @@
 //   blocks(partial %c, %i, full %c, %i, size 128 x 128 : types)
 //   transposed(partial %c, %i, full %c, %i : types)
 //   sinks(%x : type) gradients(%x, ..)
+//   lengths(k %x : type) pages(%x : type)
 //
 // Captures come before the regions that name them.  What a short form captures
 // follows the other captures, in the order in which forms are printed.
@@ -58,6 +59,7 @@ private:
   mlir::ParseResult parseLists(ClauseGroup partial, ClauseGroup full,
                                bool hasSize);
   mlir::ParseResult parseSize();
+  mlir::ParseResult parseLengths();
   mlir::ParseResult parseGradients();
   mlir::ParseResult parseRagged();
   mlir::ParseResult addCaptures();

@@ -87,6 +87,10 @@ static std::string nameOf(ClauseGroup group, unsigned number) {
     return "sinks";
   case ClauseGroup::offsets:
     return number == 0 ? "cu_q" : "cu_k";
+  case ClauseGroup::usedKeys:
+    return "lengths of k";
+  case ClauseGroup::pageTable:
+    return "table of pages";
   }
   llvm_unreachable("closed enum");
 }
@@ -193,6 +197,10 @@ std::string attn::firstClause(Operation *op) {
     return "sinks";
   if (isRagged(op))
     return "ragged";
+  if (!attention.clauseOperands(ClauseGroup::usedKeys).empty())
+    return "lengths";
+  if (!attention.clauseOperands(ClauseGroup::pageTable).empty())
+    return "pages";
   return attention.captures().empty() ? "" : "captures";
 }
 

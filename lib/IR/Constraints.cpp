@@ -156,9 +156,13 @@ LogicalResult Verifier::elements() {
 }
 
 LogicalResult Verifier::sizes() {
-  if (!op.isRagged() && (failed(same("q", "k", 0, "batch size")) ||
-                         failed(same("k", "v", 0, "batch size")) ||
-                         failed(same("q", "v", 0, "batch size"))))
+  bool isPaged = !op.clauseOperands(ClauseGroup::pageTable).empty();
+  if (!op.isRagged() &&
+      failed(same("k", "v", 0, isPaged ? "number of pages" : "batch size")))
+    return failure();
+  if (!op.isRagged() && !isPaged &&
+      (failed(same("q", "k", 0, "batch size")) ||
+       failed(same("q", "v", 0, "batch size"))))
     return failure();
   unsigned rows = op.isRagged() ? 0 : 2, columns = rows ? 3 : 2;
   for (StringRef role : {"q", "k", "v"})

@@ -27,7 +27,8 @@ static bool hasOneStride(ShapedType type, int64_t queries) {
 static bool headsAreRows(AttentionOpInterface op) {
   // Regions, lists and sinks tell heads and queries apart, and ragged rows lie
   // otherwise.
-  if (op.hasClauses())
+  if (op->getNumRegions() != 0 || op.blockSize() || op.isRagged() ||
+      !op.clauseOperands(ClauseGroup::sinks).empty())
     return false;
   int64_t queries = ShapedType::kDynamic;
   for (const AttentionArray &array : op.arrays())

@@ -103,6 +103,13 @@ static std::array<int64_t, kExtents> sizesOf(AttentionOpInterface op) {
     if (int64_t size = cast<ShapedType>(offsets.getType()).getDimSize(0);
         !ShapedType::isDynamic(size))
       sizes[unsigned(Extent::batch)] = size - 1;
+  OperandRange table = op.clauseOperands(ClauseGroup::pageTable);
+  if (!table.empty()) {
+    int64_t pages = cast<ShapedType>(table.front().getType()).getDimSize(1);
+    int64_t rows = placeOf(op).pageRows;
+    if (!ShapedType::isDynamic(pages) && !ShapedType::isDynamic(rows))
+      sizes[unsigned(Extent::keys)] = pages * rows;
+  }
   return sizes;
 }
 
@@ -168,6 +175,7 @@ attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
   problem.clauses = {op.sees() != nullptr, op.score() != nullptr,
                      !op.clauseOperands(ClauseGroup::sinks).empty()};
   problem.ragged = raggedOf(op);
+  problem.place = placeOf(op);
   problem.direction = op.direction();
   problem.deterministic = op.isDeterministic();
   auto sizeOr = [&](Extent extent, int64_t assumedSize) {

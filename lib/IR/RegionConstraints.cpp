@@ -1,7 +1,7 @@
 //===- RegionConstraints.cpp - What clauses of attention demand -----------===//
 //
 // The constraints of what clauses take, in the numbers of the ops'
-// descriptions: C22 to C28, and of gradients C29 to C31.
+// descriptions: C22 to C28, C33 to C36, and of gradients C29 to C31.
 //
 //===----------------------------------------------------------------------===//
 
@@ -129,7 +129,8 @@ public:
     return success(succeeded(verifyCaptures(op, op.captures())) &&
                    succeeded(blocks()) && succeeded(sinks()) &&
                    succeeded(offsets()) && succeeded(diagonal()) &&
-                   succeeded(kept()) && succeeded(gradients()));
+                   succeeded(kept()) && succeeded(lengths()) &&
+                   succeeded(pages()) && succeeded(gradients()));
   }
   LogicalResult verifyRegions() {
     return success(succeeded(regions()) && succeeded(derivatives()));
@@ -142,6 +143,8 @@ private:
   LogicalResult kept();        // C28
   LogicalResult offsets();     // C33
   LogicalResult diagonal();    // C34
+  LogicalResult lengths();     // C35
+  LogicalResult pages();       // C36
   LogicalResult gradients();   // C29
   LogicalResult derivatives(); // C30
 
@@ -284,12 +287,67 @@ LogicalResult ClauseVerifier::sinks() {
          << sizeOf("q", 1) << " heads, but got " << type;
 }
 
+LogicalResult ClauseVerifier::lengths() {
+  OperandRange used = op.clauseOperands(ClauseGroup::usedKeys);
+  if (used.empty())
+    return success();
+  if (op.direction() == Direction::backward)
+    return op->emitOpError(
+        "expects no lengths(..) for gradients, but got some");
+  if (used.size() != 1)
+    return op->emitOpError("expects one array of used keys, but got ")
+           << used.size();
+  auto type = cast<ShapedType>(used.front().getType());
+  bool isWhole = type.getElementType().isSignlessInteger(32) ||
+                 type.getElementType().isSignlessInteger(64);
+  if (!isWhole || type.getRank() != 1 ||
+      !compatible(type.getDimSize(0), sizeOf("q", 0)))
+    return op->emitOpError("expects used keys of i32 or i64 for each of ")
+           << SizeForPeople{sizeOf("q", 0)} << " batch entries, but got "
+           << type;
+  int64_t queries = sizeOf("q", 2), keys = sizeOf("k", 2);
+  if (!op.clauseOperands(ClauseGroup::pageTable).empty())
+    keys = ShapedType::kDynamic; // as many as pages hold
+  bool isSquare = !ShapedType::isDynamic(queries) && queries == keys;
+  if (op.maskOrNone().kind != MaskKind::causal || isSquare)
+    return success();
+  return op->emitOpError(
+             "expects mask(causal_bottom_right) beside lengths(..), since "
+             "causal counts from the first key, but got mask(causal) for ")
+         << SizeForPeople{queries} << " queries and " << SizeForPeople{keys}
+         << " keys";
+}
+
+LogicalResult ClauseVerifier::pages() {
+  OperandRange tables = op.clauseOperands(ClauseGroup::pageTable);
+  if (tables.empty())
+    return success();
+  if (op.direction() == Direction::backward)
+    return op->emitOpError("expects no pages(..) for gradients, but got some");
+  if (tables.size() != 1)
+    return op->emitOpError("expects one table of pages, but got ")
+           << tables.size();
+  if (op.clauseOperands(ClauseGroup::usedKeys).empty())
+    return op->emitOpError(
+        "expects lengths(k ..) beside pages(..), but got none");
+  auto type = cast<ShapedType>(tables.front().getType());
+  if (!type.getElementType().isSignlessInteger(32) || type.getRank() != 2 ||
+      !compatible(type.getDimSize(0), sizeOf("q", 0)))
+    return op->emitOpError("expects a table of i32 and shape ")
+           << SizeForPeople{sizeOf("q", 0)} << " x pages, but got " << type;
+  int64_t rows = sizeOf("k", 2);
+  if (ShapedType::isDynamic(rows) || rows <= 0 || rows % kPageMultiple)
+    return op->emitOpError("expects pages of a static multiple of ")
+           << kPageMultiple << " keys, but got " << SizeForPeople{rows};
+  return success();
+}
+
 LogicalResult ClauseVerifier::kept() {
   if (!op.array("weights") || !op.hasClauses())
     return success();
   return op->emitOpError(
       "expects no weights to be kept of attention with "
-      "captures, sees, score, blocks, sinks or ragged sequences, but got "
+      "captures, sees, score, blocks, sinks, ragged, lengths or pages, but got "
       "both");
 }
 

@@ -106,6 +106,9 @@ std::optional<unsigned> Tiled::loopOf(Extent extent) {
   case Extent::keptRows:
   case Extent::queryBlocks:
   case Extent::keyBlocks:
+  case Extent::tablePages:
+  case Extent::pages:
+  case Extent::pageRows:
   case Extent::offsets:
     break;
   }

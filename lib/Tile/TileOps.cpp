@@ -26,8 +26,9 @@ LogicalResult ViewOp::verify() {
 
 LogicalResult LoadNumberOp::verify() {
   PtrType base = getBase().getType();
-  if (!base.getElementType().isInteger(32))
-    return emitOpError("expects an array of i32, but got ") << base;
+  Type element = base.getElementType();
+  if (!element.isInteger(32) && !element.isInteger(64))
+    return emitOpError("expects an array of i32 or i64, but got ") << base;
   return success();
 }
 

@@ -62,6 +62,21 @@ LogicalResult TmaLoadOp::verify() {
   return success();
 }
 
+LogicalResult MbarrierExpectOp::verify() { return verifySingleLane(*this); }
+
+LogicalResult TmaLoadRowsOp::verify() {
+  TensorMapType map = getMap().getType();
+  SmemType buffer = getBuffer().getType();
+  if (failed(verifySingleLane(*this)) || failed(verifyBox(*this, map, buffer)))
+    return failure();
+  if (buffer.getRows() % map.getBoxRows() == 0 &&
+      buffer.getColumns() >= map.getColumns())
+    return success();
+  return emitOpError("expects a buffer for boxes of ")
+         << map.getBoxRows() << " x " << map.getColumns() << ", but got "
+         << buffer;
+}
+
 bool TmaLoadOp::hasPartsOfPanels() {
   return getRank() &&
          getMap().getType().getBoxRows() == getBuffer().getType().getRows();

@@ -149,6 +149,21 @@ SmallVector<Value> TmaLoadOp::getTrafficOperands() {
   return operands;
 }
 
+Traffic TmaLoadRowsOp::getTraffic(const TrafficScalars &scalars) {
+  TensorMapType map = getMap().getType();
+  SmemType buffer = getBuffer().getType();
+  int64_t rows = clippedRows(scalars.scalar(getRow()), map.getBoxRows(),
+                             scalars.rows(getMap()));
+  int64_t columns = clippedRows(0, buffer.panels() * buffer.panelColumns(),
+                                scalars.columns(getMap()));
+  return {rows * columns * buffer.elementBytes(),
+          buffer.panels() * map.getBoxRows() * SmemType::kPanelBytes};
+}
+
+SmallVector<Value> TmaLoadRowsOp::getTrafficOperands() {
+  return {getMap(), getRow()};
+}
+
 Traffic TmaStoreOp::getTraffic(const TrafficScalars &scalars) {
   TensorMapType map = getMap().getType();
   SmemType buffer = getBuffer().getType();

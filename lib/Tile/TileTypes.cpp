@@ -250,9 +250,10 @@ LogicalResult TensorMapType::verify(EmitError emitError, int64_t boxRows,
                                     int64_t columns, Type elementType) {
   if (failed(verifyElement(emitError, elementType)))
     return failure();
-  if (boxRows < 1 || boxRows > kMaxBoxRows || boxRows % 8 != 0)
-    return emitError() << "expects boxes of 8 to " << kMaxBoxRows
-                       << " rows in steps of 8, but got " << boxRows;
+  bool isStep = boxRows >= 8 && boxRows <= kMaxBoxRows && boxRows % 8 == 0;
+  if (boxRows != 1 && !isStep)
+    return emitError() << "expects boxes of one row, or of 8 to " << kMaxBoxRows
+                       << " in steps of 8, but got " << boxRows;
   constexpr int64_t limit = 1 << 16;
   int64_t piece = 128 / elementType.getIntOrFloatBitWidth();
   if (columns != kAnyColumns &&

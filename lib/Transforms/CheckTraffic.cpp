@@ -50,6 +50,9 @@ static SmallVector<Problem> samples(Problem problem, const Tiles &tiles,
   fewKeys.queries = 3 * query + 1;
   fewKeys.keys = key + 7;
   SmallVector<Problem> all = {own, fewQueries, fewKeys};
+  if (int64_t page = problem.place.pageRows)
+    for (Problem &sample : all) // whole pages
+      sample.keys = std::max<int64_t>(sample.keys / page, 1) * page;
   if (const Rounds &order = launches.rounds) {
     Problem &rounds = all.emplace_back(fewQueries);
     if (order.cutsQueries())
@@ -153,7 +156,13 @@ static FailureOr<tile::Traffic> count(tile::KernelOp kernel,
     for (auto [number, role] : llvm::enumerate(*roles))
       arguments.push_back(
           argumentOf(kernel, number, role, problem, rounds.at(n)));
-    tile::ReadNumber read;
+    // A plan counts all the keys that there are.
+    tile::ReadNumber read = [&](unsigned argument,
+                                int64_t) -> std::optional<int64_t> {
+      if ((*roles)[argument] == ArgumentRole(Role::usedKeys))
+        return problem.keys;
+      return std::nullopt;
+    };
     if (problem.ragged)
       read = offsetsOf(problem, *roles);
     FailureOr<tile::Traffic> counted =

@@ -53,6 +53,9 @@ def __getattr__(name: str) -> Any:
             return importlib.import_module(f"attn.{name}")
         if name == "attention":
             return importlib.import_module("attn.torch").attention
+        if name == "attention_with_kvcache":
+            return importlib.import_module(
+                "attn._kvcache").attention_with_kvcache
         if name == "__version__":  # the library's own
             from . import _native
             return _native.version()
@@ -63,5 +66,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), "__version__", "attention", "functions", "jax",
-                   "mlir", "onnx", "torch"])
+    return sorted([*globals(), "__version__", "attention",
+                   "attention_with_kvcache", "functions", "jax", "mlir", "onnx",
+                   "torch"])

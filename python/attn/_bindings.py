@@ -22,6 +22,8 @@ LOW = "lse_low"
 LISTS = ("partial_counts", "partial_blocks", "full_counts", "full_blocks")
 #: The same by blocks of keys, which gradients walk too, behind them.
 TRANSPOSED = tuple(f"transposed_{name}" for name in LISTS)
+#: What tells on the device where rows lie, behind lists.
+PLACES = ("used_keys", "page_table")
 
 
 def release(kind: str, handle: int, owner: int) -> None:
@@ -127,6 +129,7 @@ def bind_attention(direction: str, named: dict[str, Array],
                    machine: Optional[str], schedule: Optional[str],
                    precision: Optional[str], *more: Any,
                    block_size: tuple[int, int] = (0, 0),
+                   used_keys_bits: int = 0,
                    clauses: Any = None, described: Any = ()) -> Binding:
     """attn_forward_bind or attn_backward_bind, or those of weights that are
     kept, with an array or none for each of its places, in their order; `more`
@@ -134,7 +137,7 @@ def bind_attention(direction: str, named: dict[str, Array],
     size are behind all other arrays."""
     _cache.ready()
     q, k = named["q"].sizes, named["k"].sizes
-    if len(q) == len(k) == 4:
+    if len(q) == len(k) == 4 and "used_keys" not in named:
         warn_of_corner(mask, q[2], k[2])
     kind = _native.REQUESTS[direction]
     request = kind(
@@ -144,11 +147,13 @@ def bind_attention(direction: str, named: dict[str, Array],
         _native.encode(schedule, "schedule"),
         _native.encode(precision, "precision"), *more)
     packed = dict(zip(named, buffers(tuple(named.values()), tuple(named))))
-    for name in (LOW, *LISTS, *TRANSPOSED):
+    for name in (LOW, *LISTS, *TRANSPOSED, *PLACES):
         if name in packed:
             setattr(request, name, ctypes.pointer(packed[name]))
     if any(name in packed for name in LISTS):
         request.block_queries, request.block_keys = block_size
+    if "used_keys" in packed:
+        request.used_keys_bits = used_keys_bits
     if clauses is not None:
         captured = buffers([array for _, array in described],
                            [capture.name for capture, _ in described])

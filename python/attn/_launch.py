@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 import os
 import threading
-from typing import Any, Collection, Hashable, NamedTuple, Optional, Sequence
+from typing import (Any, Callable, Collection, Hashable, NamedTuple, Optional,
+                    Sequence)
 
 from ._arrays import (Array, check_layout, place_of, result_dtype,
                       type_name)
@@ -108,6 +109,12 @@ Lists = tuple[Sequence[tuple[str, Array]], tuple[int, int]]
 NO_LISTS: Lists = ((), (0, 0))
 
 
+#: What tells on the device where rows lie, by its names, and the bits of
+#: numbers of used keys; or neither.
+Placed = tuple[Sequence[tuple[str, Array]], int]
+NO_PLACE: Placed = ((), 0)
+
+
 #: Clauses of a call and what they capture; or neither.
 Captured = tuple[Optional[Clauses], Described]
 NO_CLAUSES: Captured = (None, ())
@@ -120,13 +127,15 @@ def key_of_captured(captured: Captured) -> tuple[Hashable, ...]:
         (c.name, c.type, a.sizes, a.strides) for c, a in described))
 
 
-def _bind(arrays: Sequence[Array], lists: Lists, captured: Captured,
-          *options: Any) -> Binding:
+def _bind(arrays: Sequence[Array], lists: Lists, placed: Placed,
+          captured: Captured, *options: Any) -> Binding:
     named, block_size = lists
     clauses, described = captured
-    return bind_attention("forward", {**dict(zip(NAMES, arrays)), **dict(named)},
-                          NAMES, *options, block_size=block_size,
-                          clauses=clauses, described=described)
+    return bind_attention(
+        "forward", {**dict(zip(NAMES, arrays)), **dict(named),
+                    **dict(placed[0])},
+        NAMES, *options, block_size=block_size, used_keys_bits=placed[1],
+        clauses=clauses, described=described)
 
 
 def lists_of(block_mask: Optional[BlockMask], q: Array, k: Array,
@@ -153,6 +162,7 @@ def words_of(return_lse: Any, return_lse_low: Any) -> int:
 
 def prepare(arrays: Sequence[Array], results: Sequence[Optional[Array]],
             lse_words: int, *options: Any, lists: Lists = NO_LISTS,
+            placed: Placed = NO_PLACE,
             captured: Captured = NO_CLAUSES) -> Call:
     """Checks and binds.  A result, o or a word of lse, that is to be allocated
     is bound at address 0, which is as well aligned as what allocators give."""
@@ -170,8 +180,8 @@ def prepare(arrays: Sequence[Array], results: Sequence[Optional[Array]],
     for word in words[:lse_words]:
         bound.append(word or Array(0, "f32", lse_sizes, row_major(lse_sizes),
                                    q.device, None))
-    return Call(_bind([*arrays, *bound], lists, captured, *options), sizes,
-                strides, lse_sizes, lse_words)
+    return Call(_bind([*arrays, *bound], lists, placed, captured, *options),
+                sizes, strides, lse_sizes, lse_words)
 
 
 def scratch_place(scratch: Any, stream: int, device: int
@@ -193,9 +203,12 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
            precision: Optional[str] = None, scratch: Any = None,
            block_mask: Optional[BlockMask] = None,
            clauses: Optional[Clauses] = None,
+           place_of_rows: Optional[Callable[[int, int], Placed]] = None,
            stream: Any = None) -> tuple[tuple[Any, ...], Call]:
     """One call, gradients not considered: o and so many words of lse, and what
-    was bound.  With `lse` there is a word, with `lse_low` there are two."""
+    was bound.  With `lse` there is a word, with `lse_low` there are two.
+    `place_of_rows` describes, for a stream and a GPU, what tells where rows
+    lie."""
     library = library_of(q)
     handle = library.stream_of(q) if stream is None else handle_of(stream)
 
@@ -216,16 +229,18 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
     options = (mask, scale, machine, schedule, precision)
     lists = lists_of(block_mask, inputs[0], inputs[1], handle)
     captured = clauses, describe_captures(clauses, handle, inputs[0].device)
+    placed = (NO_PLACE if place_of_rows is None
+              else place_of_rows(handle, inputs[0].device))
     # An alignment of more than 16 bytes helps nobody.
-    key = (options, lse_words, lists[1], *(
+    key = (options, lse_words, lists[1], placed[1], *(
         a and (a.dtype, a.sizes, a.strides, a.device, a.address & 15)
         for a in (*inputs, *given)), *(
-            (name, a.sizes, a.strides) for name, a in lists[0]),
+            (name, a.sizes, a.strides) for name, a in (*lists[0], *placed[0])),
            *key_of_captured(captured))
     call = launches.get(key)
     if call is None:
         call = prepare(inputs, given, lse_words, *options, lists=lists,
-                       captured=captured)
+                       placed=placed, captured=captured)
         remember(launches, key, call)
 
     arrays, made = [*inputs], []
@@ -248,13 +263,13 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
         arrays.append(made[-1])
     binding = call.binding
     if any(a.address & 15 for a in made):  # an allocator of another taste
-        binding = _bind(arrays, lists, captured, *options)
-    arrays.extend(array for _, array in (*lists[0], *captured[1]))
+        binding = _bind(arrays, lists, placed, captured, *options)
+    beside = [array for _, array in (*lists[0], *placed[0], *captured[1])]
+    arrays.extend(beside)
     binding.launch([array.address for array in arrays], handle, place)
     if stream is not None:
         for array in (q, k, v, *results, scratch,
-                      *(array.owner for _, array in (*lists[0],
-                                                     *captured[1]))):
+                      *(array.owner for array in beside)):
             if array is not None:
                 library_of(array).used_on(array, handle)
     return tuple(results), call

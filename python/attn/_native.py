@@ -94,7 +94,10 @@ class ForwardRequest(ctypes.Structure):
                 ("cu_q", ctypes.POINTER(Buffer)),
                 ("cu_k", ctypes.POINTER(Buffer)),
                 ("longest_q", ctypes.c_int64), ("longest_k", ctypes.c_int64),
-                ("wide_offsets", ctypes.c_int64)]
+                ("wide_offsets", ctypes.c_int64),
+                ("used_keys", ctypes.POINTER(Buffer)),
+                ("page_table", ctypes.POINTER(Buffer)),
+                ("used_keys_bits", ctypes.c_int64)]
 
 
 class BackwardRequest(ctypes.Structure):

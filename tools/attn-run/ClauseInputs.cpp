@@ -102,6 +102,8 @@ public:
       drawCapture(array(ClauseGroup::captures, n), seed + n);
     if (has(ClauseGroup::sinks))
       fillRandom(array(ClauseGroup::sinks, 0), ~seed, 1);
+    if (has(ClauseGroup::usedKeys))
+      drawLengths(array(ClauseGroup::usedKeys, 0));
     drawLists(ClauseGroup::partial, ClauseGroup::transposedPartial, 0);
     drawLists(ClauseGroup::full, ClauseGroup::transposedFull, 1);
     if (!has(ClauseGroup::offsets))
@@ -117,6 +119,18 @@ private:
     return arrays[attention.clauseInput(group, number).position];
   }
   List list(ClauseGroup group) { return {array(group, 0), array(group, 1)}; }
+
+  /// Of some keys, all or none.
+  void drawLengths(HostBytes &lengths) {
+    int64_t keys = attention.problem.keys;
+    forEachIndex(lengths.shape.sizes, [&](llvm::ArrayRef<int64_t> index) {
+      uint64_t drawn = mixed(seed ^ mixed(uint64_t(index[0])));
+      int64_t some = int64_t(mixed(drawn) % uint64_t(keys + 1));
+      lengths.setWhole(index, drawn % 8 == 0   ? 0
+                              : drawn % 8 == 1 ? keys
+                                               : some);
+    });
+  }
 
   void drawLists(ClauseGroup group, ClauseGroup turned, unsigned kind) {
     // Lists that the function makes are none to draw.

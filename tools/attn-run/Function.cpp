@@ -270,6 +270,9 @@ static bool isDrawable(Type element) {
 LogicalResult FunctionReader::readClauses(Attention &attention) {
   AttentionOpInterface op = attention.op;
   SmallVector<AttentionArray> arrays = op.clauseArrays();
+  if (placeOf(op).isPaged())
+    return op->emitError("expects keys in order, which attn-run draws, but got "
+                         "pages(..)");
   size_t next = 0;
   for (unsigned group = 0; group < kClauseGroups; ++group)
     for (unsigned number = 0,
@@ -301,6 +304,8 @@ static SmallVector<int64_t> largestSizes(const Attention &attention,
   const Problem &p = attention.problem;
   if (group == ClauseGroup::sinks)
     return {p.heads};
+  if (group == ClauseGroup::usedKeys)
+    return {p.batch};
   if (group == ClauseGroup::offsets)
     return {p.batch + 1};
   if (group == ClauseGroup::captures)

@@ -231,6 +231,8 @@ static std::string describeClauses(AttentionOpInterface op) {
     out << ", blocks " << str(*size);
   if (!op.clauseOperands(ClauseGroup::sinks).empty())
     out << ", sinks";
+  if (Placement place = placeOf(op); place.any())
+    out << ", " << str(place);
   return text;
 }
 

@@ -2,13 +2,15 @@
 """Checks and times decoding: few queries, many keys, keys in parts.
 
     decoding.py [--out FILE.json] [--seconds 120] [--checks 40] [--sweep]
+                [--only contiguous|placed]
 
 First o and lse of random problems against fp64: grouped heads, one query to
 eight, every mask, keys that fill no tile, more parts than tiles of keys, rows
-that see nothing.  Then the rate at which K and V are read, in GB/s, where every
+that see nothing; and caches of which each sequence has some tokens, in order or
+in shuffled pages, with NaN behind them.  Then the rate at which K and V are read, in GB/s, where every
 byte counts once, of the derived choice, and of PyTorch's attention by cuDNN and
-by FlashAttention-2 beside it; all take turns, and L2 is overwritten before each
-call.  With --sweep also the time of many tiles and numbers of parts, from which
+by FlashAttention-2 beside it; and of the same cache with lengths, and in pages.
+All take turns, and L2 is overwritten before each call.  With --sweep also the time of many tiles and numbers of parts, from which
 constants of the cost model are fitted.  Needs the package and PyTorch.  The
 exit status is 1 when a result is wrong.
 """
@@ -64,7 +66,8 @@ class Clock:
 
     def once(self, call: Call) -> float:
         begin, end = (torch.cuda.Event(enable_timing=True) for _ in "be")
-        self.other.zero_()
+        for _ in range(3):  # or the GPU would wait for a host that waited for it
+            self.other.zero_()
         begin.record()
         call()
         end.record()
@@ -156,9 +159,9 @@ def step(clock: Clock, batch: int, keys: int, heads: tuple[int, int],
     calls = {name: call for name, call in calls.items() if runs(call)}
     size = 2 * batch * heads[1] * keys * DIM * q.element_size()
     times = clock.in_turns(calls)
-    plan = attn.plan(machine="h100_sxm", batch=batch, heads=heads[0],
-                     kv_heads=heads[1], queries=queries, keys=keys,
-                     head_dim=DIM, mask=mask).best
+    plan = attn.plan(machine=attn.device().machine, batch=batch,
+                     heads=heads[0], kv_heads=heads[1], queries=queries,
+                     keys=keys, head_dim=DIM, mask=mask).best
     line = dict(batch=batch, keys=keys, heads="{}/{}".format(*heads),
                 queries=queries, seconds=times, predicted=plan.seconds,
                 tiles=plan.tiles,
@@ -168,6 +171,139 @@ def step(clock: Clock, batch: int, keys: int, heads: tuple[int, int],
                       for name, t in times.items())
           + f"; predicted {1e6 * plan.seconds:.1f} us, {plan.tiles}", flush=True)
     return line
+
+
+# -- Caches of servers ---------------------------------------------------------
+
+#: Batch and keys whose rates are compared by where keys lie.
+PLACED = ((64, 8192), (64, 32768), (8, 32768), (1, 8192), (1, 131072))
+PAGES = (16, 64, 128)
+
+
+def paged(tensor: torch.Tensor, page: int, order: torch.Tensor,
+          heads_first: bool = False) -> torch.Tensor:
+    """A cache [batch, keys, heads, d] as a pool of pages in that order."""
+    batch, keys, heads, dim = tensor.shape
+    pool = torch.empty_like(tensor).view(batch * keys // page, page, heads, dim)
+    pool[order] = tensor.reshape(pool.shape)
+    if heads_first:
+        pool = pool.transpose(1, 2).contiguous().transpose(1, 2)
+    return pool
+
+
+def wrong_placed(seed: int) -> list[str]:
+    """What is wrong with a random cache, in words."""
+    draw = random.Random(seed)
+    torch.manual_seed(seed)
+    batch, kv_heads = draw.choice((1, 2, 5)), draw.choice((1, 2))
+    group, queries = draw.choice((1, 2, 4, 8)), draw.choice((1, 1, 2, 4, 70))
+    dim = draw.choice((64, 80, 128))
+    dtype = draw.choice((torch.bfloat16, torch.float16))
+    page = draw.choice((0, 8, 16, 24, 64, 128, 256))
+    keys = draw.choice((48, 512, 2304)) // (page or 1) * (page or 1) or page
+    causal, window = draw.random() < 0.7, draw.choice(((-1, -1), (-1, -1), (300, 2)))
+    splits = draw.choice((0, 0, 2, 7))
+    used = [draw.choice((0, 1, keys, draw.randint(0, keys))) for _ in range(batch)]
+    q = rows(batch, queries, kv_heads * group, dim, dtype)
+    k, v = (rows(batch, keys, kv_heads, dim, dtype) for _ in "kv")
+    exact, lse_exact = [], []
+    mask = ("none" if not causal and window == (-1, -1) else "causal_bottom_right"
+            if window == (-1, -1) else f"window<{window[0]}, {0 if causal else window[1]}>")
+    for number, length in enumerate(used):
+        one = [t[number:number + 1, :length if t is not q else None].double()
+               .transpose(1, 2) for t in (q, k, v)]
+        if length == 0:
+            exact.append(torch.zeros_like(one[0]))
+            lse_exact.append(one[0][..., 0] - float("inf"))
+            continue
+        o, lse = reference.attention(*one, mask=mask)
+        exact.append(o)
+        lse_exact.append(lse)
+    for number, length in enumerate(used):
+        k[number, length:] = v[number, length:] = float("nan")
+    table, nan = None, float("nan")
+    if page:
+        order = torch.randperm(batch * keys // page, device="cuda")
+        first = draw.random() < 0.5
+        k, v = (paged(t, page, order, first) for t in (k, v))
+        table = order.view(batch, -1).int()
+        for number, length in enumerate(used):
+            table[number, -(-length // page):] = draw.choice((-1, 2 ** 31 - 1))
+    lengths = torch.tensor(used, device="cuda",
+                           dtype=draw.choice((torch.int32, torch.int64)))
+    o, lse = attn.attention_with_kvcache(
+        q, k, v, cache_seqlens=lengths, page_table=table, causal=causal,
+        window_size=window, num_splits=splits, return_softmax_lse=True,
+        check=True)
+    errors = {"o": (reference.relative_error(o.transpose(1, 2), torch.cat(exact)),
+                    reference.TOLERANCE[dtype]),
+              "lse": (reference.lse_error(lse, torch.cat(lse_exact)),
+                      reference.LSE_TOLERANCE)}
+    where = (f"placed {seed}: {batch} x {kv_heads * group}/{kv_heads} heads, "
+             f"{queries} queries, {used} of {keys} keys, pages of {page}, d {dim}, "
+             f"{dtype}, {mask}, {splits} splits")
+    return [f"{where}: {name} is off by {error:.1e}, limit {most:.0e}"
+            for name, (error, most) in errors.items() if not error <= most]
+
+
+def placed(clock: Clock, batch: int, keys: int) -> list[dict[str, Any]]:
+    """The same tokens in order, with lengths, and in pages."""
+    q = rows(batch, 1, 32, DIM)
+    k, v = (rows(batch, keys, 8, DIM) for _ in "kv")
+    lengths = torch.full((batch,), keys, dtype=torch.int32, device="cuda")
+    heads = [t.transpose(1, 2) for t in (q, k, v)]
+    calls = {"in order": lambda: attn.forward(*heads),
+             "lengths": lambda: attn.attention_with_kvcache(
+                 q, k, v, cache_seqlens=lengths)}
+    for page in PAGES:
+        order = torch.randperm(batch * keys // page, device="cuda")
+        table = order.view(batch, -1).int()
+        # One pool for all: what the pages hold does not matter here.
+        pools = [t.view(-1, page, 8, DIM) for t in (k, v)]
+
+        def call(pools: list[torch.Tensor] = pools,
+                 table: torch.Tensor = table) -> Any:
+            return attn.attention_with_kvcache(
+                q, *pools, cache_seqlens=lengths, page_table=table)
+        calls[f"pages of {page}"] = call
+    times = clock.in_turns(calls)
+    size = 2 * batch * 8 * keys * DIM * q.element_size()
+    print(f"{batch:4} x {keys:6} keys 32/8: "
+          + ", ".join(f"{name} {size / 1e9 / t:5.0f} ({1e6 * t:.1f} us)"
+                      for name, t in times.items()), flush=True)
+    return [dict(batch=batch, keys=keys, place=name, seconds=seconds,
+                 gb_per_s=size / 1e9 / seconds)
+            for name, seconds in times.items()]
+
+
+def replayed(rounds: int = 50) -> list[str]:
+    """A graph that is captured once is right for other lengths and pages."""
+    batch, keys, page = 6, 1024, 16
+    q = rows(batch, 1, 8, DIM)
+    k, v = (rows(batch * keys // page, page, 2, DIM) for _ in "kv")
+    lengths = torch.zeros(batch, dtype=torch.int32, device="cuda")
+    table = torch.zeros(batch, keys // page, dtype=torch.int32, device="cuda")
+
+    def call() -> Any:
+        return attn.attention_with_kvcache(q, k, v, cache_seqlens=lengths,
+                                           page_table=table)
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):
+        call()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            o = call()
+    torch.cuda.synchronize()
+    faults = []
+    for number in range(rounds):
+        torch.manual_seed(number)
+        lengths.copy_(torch.randint(0, keys + 1, (batch,)))
+        table.copy_(torch.randperm(k.shape[0])[:table.numel()].view_as(table))
+        graph.replay()
+        torch.cuda.synchronize()
+        if not torch.equal(o, call()):
+            faults.append(f"replay {number} differs from a call")
+    return faults
 
 
 def sweep(clock: Clock, batch: int, keys: int, until: float
@@ -204,14 +340,24 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--checks", type=int, default=40)
     parser.add_argument("--sweep", action="store_true")
+    parser.add_argument("--only", choices=("contiguous", "placed"))
     options = parser.parse_args()
     until = time.monotonic() + options.seconds
-    faults = [text for seed in range(options.checks) for text in wrong(seed)]
+    kinds = [kind for name, kind in (("contiguous", wrong),
+                                     ("placed", wrong_placed))
+             if options.only in (None, name)]
+    faults = [text for seed in range(options.checks) for kind in kinds
+              for text in kind(seed)]
+    if options.only != "contiguous":
+        faults += replayed()
     print("\n".join(faults) or f"{options.checks} problems are right",
           flush=True)
     clock = Clock()
     lines: list[dict[str, Any]] = []
-    for batch, keys, heads in reversed(STEPS):
+    for batch, keys in PLACED if options.only != "contiguous" else ():
+        if time.monotonic() < until:
+            lines += placed(clock, batch, keys)
+    for batch, keys, heads in reversed(STEPS) if options.only != "placed" else ():
         for queries in (1, 4):
             if time.monotonic() < until:
                 lines.append(step(clock, batch, keys, heads, queries))

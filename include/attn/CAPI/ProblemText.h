@@ -59,7 +59,8 @@ struct ArrayPlace {
   llvm::StringRef role; ///< IR/Attn.h
   bool isOutput = false;
   /// Not every problem has it: lse forward, dlse backward, the low word of lse,
-  /// both arrays of weights that are kept, and lists of blocks.
+  /// both arrays of weights that are kept, lists of blocks, and what tells
+  /// where rows lie.
   bool isOptional = false;
 };
 
@@ -70,11 +71,13 @@ bool isKept(llvm::StringRef role);
 /// Whether a role is of a list of blocks.
 bool isOfBlocks(llvm::StringRef role);
 
+/// Whether a role tells on the device where rows lie.
+bool isOfPlace(llvm::StringRef role);
 /// Whether it has the offsets of ragged sequences.
 bool isOfOffsets(llvm::StringRef role);
 
 /// The places of a direction and those that a class has, in order: inputs,
-/// outputs, and lists of blocks.
+/// outputs, lists of blocks, and what tells where rows lie.
 using ArrayPlaces = llvm::SmallVector<ArrayPlace, 16>;
 ArrayPlaces arraysOf(Direction direction);
 ArrayPlaces arraysOf(const KernelClass &kernelClass);

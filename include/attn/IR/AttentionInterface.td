@@ -86,7 +86,8 @@ def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
     /// heads, columns], and those of numbers for each row [heads, rows].
     bool isRagged() { return ::attn::isRagged($_op); }
     ::llvm::SmallVector<::attn::Extent> shapeOf(::llvm::StringRef role) {
-      return ::attn::shapeOf(role, isRagged());
+      return ::attn::shapeOf(role, isRagged(),
+                             ::attn::placeOf($_op, inputs()));
     }
     ::mlir::OperandRange captures() {
       return clauseOperands(::attn::ClauseGroup::captures);

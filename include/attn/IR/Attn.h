@@ -94,7 +94,8 @@ llvm::SmallVector<AttentionArray> clauseArrays(mlir::Operation *op,
 
 /// The shape of the array that plays a role where sequences lie one behind the
 /// other, or where they do not.
-llvm::SmallVector<Extent> shapeOf(llvm::StringRef role, bool isRagged);
+llvm::SmallVector<Extent> shapeOf(llvm::StringRef role, bool isRagged,
+                                  const Placement &place = {});
 
 } // namespace attn
 
@@ -203,6 +204,9 @@ inline constexpr double kAssumedDensity = 0.25;
 /// The shape of the array that plays a role (Roles.h); empty if nothing has
 /// that role.
 llvm::ArrayRef<Extent> shapeOf(llvm::StringRef role);
+
+/// Where the device says that rows of an op lie.
+Placement placeOf(AttentionOpInterface op);
 
 /// Whether the array has numbers of f32 for each query.
 bool isStatistic(llvm::StringRef role);

@@ -198,6 +198,26 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     and has no value: LSE includes it. A query that sees no key gives O = 0 and
     LSE = the sink.
 
+    **Lengths.** `lengths(k %n)` has for each batch entry how many of its keys
+    are used, the first ones. The entry is computed as if it had no others: what
+    counts from the bottom-right corner, `causal_bottom_right`, windows and
+    prefixes, counts from its last used key, and regions see its number as `nk`.
+    Rows behind may hold anything, NaN too. A number below 0 is 0, and one beyond
+    the keys that there are is as many. Plans count all keys.
+
+    **Pages.** With `pages(%t)` K and V are `[pages, heads, rows, head_dim]`: a
+    pool of pages of so many keys. The table `[batch, pages of an entry]` names
+    the pages of each entry in order, and an entry has as many keys as they hold,
+    of which `lengths` tells those that are used. Table entries behind the used
+    keys may have any numbers; others are promised to be pages.
+
+    ```mlir
+    %o = attn.forward %q, %k, %v mask(causal_bottom_right)
+        lengths(k %used : memref<64xi32>) pages(%table : memref<64x2048xi32>)
+        outs(%out : memref<64x32x1x128xbf16>)
+        : memref<64x32x1x128xbf16>, memref<?x8x16x128xbf16>, memref<?x8x16x128xbf16>
+    ```
+
     **Clauses in kernels.** `flash` takes regions and sinks forward,
     `flash_backward` and `split_backward` backward, on mma.sync and wgmma as far
     as they have kernels there; other schedules refuse them by name. Floats of a
@@ -210,7 +230,9 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     is computed in every block but the full ones of lists, so a pattern that
     hides much belongs in lists. Elements of captures are read where they are
     needed, through the caches: bytes of plans, which the IR of kernels is held
-    to, do not count them, nor sinks, nor lists of blocks.
+    to, do not count them, nor sinks, lists of blocks, lengths and tables of
+    pages. `flash` takes lengths in bf16 and f16, on mma.sync in f32 too, and
+    pages on wgmma.
 
     **Ragged sequences.** With `ragged` the rows of all sequences lie one behind
     the other, and sequence `n` has those from `cu_q[n]` to `cu_q[n + 1]`, and
@@ -313,12 +335,17 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
       with `ceil(keys / block)` columns or fewer.
     - (C26) The sizes of a block are positive multiples of 64.
     - (C27) Sinks are f32, one for each head.
-    - (C28) No weights are kept with regions, captures, blocks or sinks.
+    - (C28) No weights are kept with clauses that take regions or arrays.
     - (C33) Offsets of `ragged` are i32 or i64, both of them, and
       `[sequences + 1]`; the longest are between 0 and 2^30.
     - (C34) Ragged are no blocks and no weights that are kept; and `causal`
       only if the offsets of queries and keys are one value, for else it is not
       told where the diagonal of a sequence ends: `causal_bottom_right` is.
+    - (C35) Used keys are i32 or i64, a number for each batch entry, and the mask
+      is not `causal`, unless queries and keys are static and equal. They come
+      without lists of blocks, ragged sequences and weights that are kept.
+    - (C36) A table of pages is i32, `[batch, pages]`, beside `lengths`; pages
+      have a static multiple of 8 keys. Then C7 and C9 hold for K and V alone.
 
     #### Rationale: not a `DestinationStyleOpInterface`
 

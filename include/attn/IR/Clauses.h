@@ -8,6 +8,8 @@
 //   score (%z : f32, %b, .., %nk, %x) {..}             what becomes of a score
 //   blocks(partial .., full .., size 128 x 128 : ..)   which pairs are there
 //   sinks(%s : type)             a score of each head that has no value
+//   lengths(k %n : type)         how many keys each batch entry uses
+//   pages(%t : type)             the pages in which they lie
 //   ragged(%cu_q, %cu_k, longest 4000, 4000 : types)
 //                                sequences one behind the other, by offsets
 //
@@ -31,7 +33,7 @@
 #ifndef ATTN_IR_CLAUSES_H
 #define ATTN_IR_CLAUSES_H
 
-#include "attn/Schedule/Pattern.h"
+#include "attn/Schedule/Problem.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/SmallVector.h"
@@ -48,9 +50,11 @@ enum class ClauseGroup {
   transposedPartial, ///< the same by blocks of keys, of gradients
   transposedFull,
   sinks,
-  offsets ///< of queries and of keys
+  offsets,  ///< of queries and of keys
+  usedKeys, ///< how many keys each batch entry uses
+  pageTable ///< the pages in which they lie
 };
-inline constexpr unsigned kClauseGroups = unsigned(ClauseGroup::offsets) + 1;
+inline constexpr unsigned kClauseGroups = unsigned(ClauseGroup::pageTable) + 1;
 
 /// The attributes of clauses.
 inline constexpr llvm::StringLiteral kClauseSizesAttr = "operandClauseSizes",
@@ -122,6 +126,9 @@ void buildRegion(mlir::Region &region, mlir::Location loc,
 /// The forms of which a region is exactly what `buildRegion` writes; none if
 /// there are no such forms.
 llvm::SmallVector<ShortForm> shortFormsOf(mlir::Region &region);
+
+/// Where the device says that the rows of these inputs lie.
+Placement placeOf(mlir::Operation *op, mlir::OperandRange inputs);
 
 /// The op with other operands and results: with its attributes, and its regions
 /// on the captures among the operands.

@@ -60,6 +60,7 @@ private:
   std::vector<std::vector<double>> gradients;
   std::vector<std::vector<int32_t>> lists; ///< what `blocks` points to
   oracle::BlockLists blocks = {};
+  oracle::UsedKeys used;
   oracle::Clauses functions;
 };
 

@@ -58,6 +58,15 @@ struct BlockLists {
 /// of keys].
 std::vector<Visit> visitsOf(const Problem &problem, const BlockLists &lists);
 
+/// How many of the keys each batch entry uses, and whether its band counts from
+/// the last of them.
+struct UsedKeys {
+  std::vector<int64_t> counts;
+  bool movesBand = true;
+
+  int64_t of(int64_t batch, int64_t keys) const;
+};
+
 /// Absent functions change nothing.
 struct Clauses {
   std::function<bool(const Pair &)> sees;
@@ -67,6 +76,7 @@ struct Clauses {
   std::function<double(double z, const Pair &, double gradient)> pull;
   const BlockLists *blocks = nullptr;
   const double *sinks = nullptr; ///< of each head
+  const UsedKeys *used = nullptr;
 };
 
 /// Which keys a query of a problem sees, whatever says so.

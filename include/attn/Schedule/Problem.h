@@ -114,6 +114,31 @@ struct ScoreClauses {
 /// `sees, score, sinks`, those that are there.
 std::string str(const ScoreClauses &clauses);
 
+/// Where rows lie, beside strides, as far as it is known on the device only.
+///
+/// Batch entries may use so many of their keys each: `keys` is then the most,
+/// and what a mask shows an entry follows from its own number.
+///
+/// Keys may lie in pages of so many rows, K and V [pages, heads, rows, head
+/// dimension].  A table names the pages of each batch entry, in order, and
+/// `keys` is what they hold.
+struct Placement {
+  /// Bits of the numbers of keys that are used, 32 or 64; 0: all are.
+  int64_t usedKeysBits = 0;
+  int64_t pageRows = 0; ///< 0: there are no pages
+
+  bool usesSome() const { return usedKeysBits != 0; }
+  bool isPaged() const { return pageRows != 0; }
+  bool any() const { return usesSome() || isPaged(); }
+  bool operator==(const Placement &other) const {
+    return usedKeysBits == other.usedKeysBits && pageRows == other.pageRows;
+  }
+};
+/// Pages have a multiple of so many rows.
+inline constexpr int64_t kPageMultiple = 8;
+/// `lengths(k)`, `pages of 16 keys with lengths(k)`, what is there.
+std::string str(const Placement &place);
+
 struct Problem {
   DataType dtype = DataType::bf16;
   /// Of f32; other types are multiplied as they are.
@@ -127,6 +152,7 @@ struct Problem {
   ScoreClauses clauses;
   /// Where rows lie, if sequences lie one behind the other.
   std::optional<Ragged> ragged;
+  Placement place;
   /// Forward: the log-sum-exp of every row is a result too.
   bool lse = true;
   /// Forward: and so is its low word, what it lacks as an f32, of which both

@@ -132,6 +132,9 @@ bool takesClauses(std::string_view kernel);
 /// Whether it takes sequences that lie one behind the other (Ragged.h).
 bool takesRagged(std::string_view kernel);
 
+/// Whether a kernel asks the device where rows lie (Placement).
+bool locatesRows(std::string_view kernel);
+
 /// A sentence unless blocks of the problem's pattern, if it has one, are walked
 /// in steps of one such tile or several.
 std::optional<std::string> checkTilesOfBlocks(const BlockSize &tile,

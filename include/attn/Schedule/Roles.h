@@ -18,6 +18,8 @@
 ///   <name>_stride_<number>              the same of what may have any shape,
 ///   <name>_size_<number>                and its sizes, by dimension
 ///   <name>_map                          a tensor map
+///   <name>_octet_map, <name>_row_map    the same of boxes of 8 rows, and of
+///   one
 ///
 /// A row whose arrays are as many as there are parts has their number behind
 /// its name: `o_0`, `o_1_stride_head`.
@@ -64,9 +66,12 @@ enum class Extent {
   keptRows,    ///< follows from keys
   queryBlocks, ///< of a pattern, and
   keyBlocks,
-  offsets ///< of sequences, and where the last one ends
+  offsets,    ///< of sequences, and where the last one ends
+  tablePages, ///< that hold the keys of a batch entry
+  pages,      ///< of all, and
+  pageRows
 };
-inline constexpr unsigned kExtents = unsigned(Extent::offsets) + 1;
+inline constexpr unsigned kExtents = unsigned(Extent::pageRows) + 1;
 int64_t valueOf(Extent extent, const Problem &problem);
 
 /// What a kernel does with an array: nothing, as there is none; or it is given,
@@ -119,7 +124,8 @@ const RoleFacts &factsOf(Role role);
 /// The shape of an array of the caller; where sequences lie one behind the
 /// other, [rows, heads, columns], and of what has a number for each row [heads,
 /// rows].
-std::vector<Extent> shapeOf(Role role, bool isRagged);
+std::vector<Extent> shapeOf(Role role, bool isRagged,
+                            const Placement &place = {});
 /// The memory of that kind, parts or exponents, that an input has.
 Role memoryOf(Role input, Memory memory);
 /// All roles, in the order of the table.
@@ -132,6 +138,8 @@ enum class Facet {
   strideHead,
   strideRow,
   map,
+  octetMap,
+  rowMap,
   stride0,
   stride1,
   stride2,
@@ -143,9 +151,11 @@ enum class Facet {
 };
 inline constexpr Facet kFacets[] = {
     Facet::itself,    Facet::offset,  Facet::strideBatch, Facet::strideHead,
-    Facet::strideRow, Facet::map,     Facet::stride0,     Facet::stride1,
-    Facet::stride2,   Facet::stride3, Facet::size0,       Facet::size1,
-    Facet::size2,     Facet::size3};
+    Facet::strideRow, Facet::map,     Facet::octetMap,    Facet::rowMap,
+    Facet::stride0,   Facet::stride1, Facet::stride2,     Facet::stride3,
+    Facet::size0,     Facet::size1,   Facet::size2,       Facet::size3};
+inline constexpr Facet kMaps[] = {Facet::map, Facet::octetMap, Facet::rowMap};
+bool isMap(Facet facet);
 inline constexpr Facet kStrides[] = {Facet::strideBatch, Facet::strideHead,
                                      Facet::strideRow};
 /// Of what has any shape, by dimension.

@@ -156,9 +156,10 @@ def Tile_ViewOp : Tile_Op<"view", [Pure]> {
 }
 
 def Tile_LoadNumberOp : Tile_Op<"load_number", [MemoryEffects<[MemRead]>]> {
-  let summary = "an i32 of an array, the same for all lanes";
+  let summary = "a whole number of an array, the same for all lanes";
   let description = "It decides what a warp does: a block of a list, how many "
-                    "there are, or the exponent that `tile.split_view` left.";
+                    "there are, or the exponent that `tile.split_view` left.  "
+                    "An i64 that is no i32 is the nearest one.";
   let arguments = (ins Tile_Ptr:$base, AnyTypeOf<[I32, I64]>:$index);
   let results = (outs I32:$result);
   let assemblyFormat =

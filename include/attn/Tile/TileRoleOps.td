@@ -286,6 +286,43 @@ def Tile_TmaLoadOp : Tile_Op<"tma_load", [MemoryEffects<[MemRead, MemWrite]>,
   }];
 }
 
+def Tile_MbarrierExpectOp : Tile_Op<"mbarrier_expect",
+    [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "arrives at a barrier and announces what boxes will bring";
+  let description = [{
+    One lane, in front of the `tile.tma_load_rows` that fill the stage: the
+    phase ends when all bytes of a stage of the buffer have landed.
+  }];
+  let arguments = (ins Tile_Mbarrier:$barrier, I32:$slot, Tile_Smem:$buffer);
+  let assemblyFormat = [{
+    $barrier `[` $slot `]` `bytes` `of` $buffer attr-dict
+    `:` type($barrier) `,` type($buffer)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_TmaLoadRowsOp : Tile_Op<"tma_load_rows",
+    [MemoryEffects<[MemRead, MemWrite]>,
+     DeclareOpInterfaceMethods<Tile_TrafficInterface,
+       ["getTrafficOperands"]>]> {
+  let summary = "starts copying a box to some rows of a stage of a buffer";
+  let description = [{
+    One lane.  The rows `row ..` of a head, as many as a box has, come to those
+    from `target_row` on, which is a multiple of as many; zeros for what the
+    array has not.  The bytes count at the barrier, where
+    `tile.mbarrier_expect` has announced them.
+  }];
+  let arguments = (ins Tile_TensorMap:$map, I32:$batch, I32:$head, I32:$row,
+                       Tile_Smem:$buffer, I32:$stage, I32:$target_row,
+                       Tile_Mbarrier:$barrier, I32:$slot);
+  let assemblyFormat = [{
+    $map `[` $batch `,` $head `,` $row `]`
+    `to` $buffer `[` $stage `,` $target_row `]` `at` $barrier `[` $slot `]`
+    attr-dict `:` type($map) `to` type($buffer) `,` type($barrier)
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_TmaStoreOp : Tile_Op<"tma_store", [MemoryEffects<[MemRead, MemWrite]>,
     DeclareOpInterfaceMethods<Tile_TrafficInterface,
       ["getTrafficOperands"]>]> {

@@ -75,12 +75,18 @@ public:
       values.setCapture(b, int(number), capture);
     for (Value sinks : op.clauseOperands(ClauseGroup::sinks))
       values.setArray(b, Role::sinks, sinks);
+    for (Value used : op.clauseOperands(ClauseGroup::usedKeys))
+      values.setArray(b, Role::usedKeys, used);
+    for (Value table : op.clauseOperands(ClauseGroup::pageTable))
+      values.setArray(b, Role::pageTable, table);
     Value q = lookup(Role::q), k = lookup(Role::k);
     batch = problem.ragged ? addOffsets(op) : size(q, 0);
     heads = size(q, 1);
     queries = size(q, 2);
     keyHeads = size(k, 1);
     keys = size(k, 2);
+    if (problem.place.isPaged())
+      keys = a.times(size(lookup(Role::pageTable), 1), keys);
     values.set(Role::queries, narrow(queries, 32));
     values.set(Role::heads, narrow(heads, 32));
     values.set(Role::batch, narrow(batch, 32));
@@ -321,6 +327,10 @@ private:
       return a.ceilDiv(keys, problem.pattern->size().keys);
     case Extent::offsets:
       return a.plus(batch, index(1));
+    case Extent::tablePages:
+    case Extent::pages:
+    case Extent::pageRows: // of callers' arrays only
+      break;
     }
     return {};
   }

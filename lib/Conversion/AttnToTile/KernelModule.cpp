@@ -52,7 +52,8 @@ void ArgumentValues::setArray(ImplicitLocOpBuilder &b,
   };
   auto metadata = memref::ExtractStridedMetadataOp::create(b, memref);
   set(array, memref);
-  set(array.at(Facet::map), memref);
+  for (Facet map : kMaps)
+    set(array.at(map), memref);
   set(array.at(Facet::offset), wide(metadata.getOffset()));
   for (auto [facet, stride] : llvm::zip(kStrides, metadata.getStrides()))
     set(array.at(facet), wide(stride));

@@ -50,7 +50,8 @@ FailureOr<std::vector<KernelChoice>> attn::kernelsFor(AttentionOpInterface op,
     for (const std::string &kernel : kernelNames()) {
       if ((problem.pattern && !walksLists(kernel)) ||
           (problem.clauses.any() && !takesClauses(kernel)) ||
-          (problem.ragged && !takesRagged(kernel)))
+          (problem.ragged && !takesRagged(kernel)) ||
+          (problem.place.any() && !locatesRows(kernel)))
         continue;
       for (const std::string &schedule : scheduleNames(problem.direction))
         if (isFor(kernel, schedule))
@@ -107,9 +108,10 @@ bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
     return std::tuple(
         choice.builder, p.dtype, p.precision, p.headDim, p.headDimV,
         p.mask.kind, p.lse, p.direction, p.deterministic, p.dlse, p.lseLow,
-        p.keepsWeights, p.clauses.sinks, offsetBits(p), r.tiles.str(), r.launch,
-        r.minBlocksPerSm, r.sms, r.l2Bytes, r.smemBytes, r.scale > 0,
-        r.alignments, flags, blocks.queries, blocks.keys);
+        p.keepsWeights, p.clauses.sinks, offsetBits(p), p.place.usedKeysBits,
+        p.place.pageRows, r.tiles.str(), r.launch, r.minBlocksPerSm, r.sms,
+        r.l2Bytes, r.smemBytes, r.scale > 0, r.alignments, flags,
+        blocks.queries, blocks.keys);
   };
   return key(a) == key(b) && sameRegion(a.request.sees, b.request.sees) &&
          sameRegion(a.request.score, b.request.score);
@@ -133,6 +135,10 @@ std::string attn::kernelName(const KernelChoice &choice) {
                                                    {p.clauses.sinks, "_sinks"}};
   for (auto [isThere, suffix] : clauses)
     result += isThere ? suffix : "";
+  if (p.place.usesSome())
+    result += p.place.usedKeysBits == 64 ? "_lengths64" : "_lengths";
+  if (p.place.isPaged())
+    result += "_pages_" + std::to_string(p.place.pageRows);
   if (int64_t bits = offsetBits(p))
     result += bits == 64 ? "_ragged64" : "_ragged";
   result += choice.request.shape().suffix;

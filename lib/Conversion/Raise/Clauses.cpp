@@ -60,11 +60,15 @@ void attn::raise::addClauses(Form &form, OperationState &state) {
     buildSees(*state.addRegion(), state.location, *seen, types);
   if (!forms.empty())
     buildRegion(*state.addRegion(), state.location, forms, types);
-  if (captures.empty())
+  if (captures.empty() && !form.usedKeys)
     return;
   state.addOperands(captures);
   SmallVector<int32_t> sizes(kClauseGroups, 0);
   sizes[unsigned(ClauseGroup::captures)] = captures.size();
+  if (form.usedKeys) {
+    state.addOperands(form.usedKeys);
+    sizes[unsigned(ClauseGroup::usedKeys)] = 1;
+  }
   state.addAttribute(kClauseSizesAttr,
                      DenseI32ArrayAttr::get(state.getContext(), sizes));
 }

@@ -60,6 +60,8 @@ struct Form {
   /// last, or 1.
   double softcap = 0;
   mlir::Value bias, seen;
+  /// How many keys each batch entry uses, [batch] of i32 or i64.
+  mlir::Value usedKeys;
   /// The mask, where the form has it by its name.
   std::optional<Mask> named;
   /// What the remark adds: how numbers change.

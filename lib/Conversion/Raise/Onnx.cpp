@@ -54,6 +54,9 @@ private:
   Reason readSizes();
   void readArrays();
   Reason readRows();
+  void readRowsOfLengths();
+  Reason readMaskOf(bool isCaptured);
+  Reason checkLengths();
   Reason captureMask(Value mask, RankedTensorType type);
   Number at(Value tensor, Index batch, Index heads, int64_t headCount,
             Index rows, Index columns, int64_t width);
@@ -124,15 +127,28 @@ Reason Reader::checkAttributes() {
                    numberOr("softcap", 0));
   if (result(3))
     return because("qk_matmul_output: attn.forward gives no scores");
-  if (operand(6))
-    return because("nonpad_kv_seqlen: attn.forward has no lengths of a batch "
-                   "entry");
+  if (Reason reason = checkLengths())
+    return reason;
   // 11 is DOUBLE of TensorProto.
   if (numberOr("softmax_precision", 1) == 11)
     return because("softmax_precision: attn.forward has f32, not f64");
   if (bool(operand(4)) != bool(operand(5)))
     return because("expects past_key and past_value together");
   return std::nullopt;
+}
+
+/// Of an external cache, whose rows behind are not used.
+Reason Reader::checkLengths() {
+  Value lengths = operand(6);
+  if (!lengths)
+    return std::nullopt;
+  if (operand(4))
+    return because("nonpad_kv_seqlen: expects no past_key beside it");
+  if (isTensor(lengths, 1) &&
+      cast<RankedTensorType>(lengths.getType()).getElementType().isInteger(64))
+    return std::nullopt;
+  return because("nonpad_kv_seqlen: expects i64 of rank 1, but got {0}",
+                 lengths.getType());
 }
 
 Reason Reader::headCount(StringRef attribute, Value tensor, int64_t &heads) {
@@ -278,8 +294,30 @@ void Reader::readArrays() {
                    {batch, headLoops.ofK, form.j, columns[index - 1]})});
 }
 
+/// The mask that counts from the last key that a batch entry uses.
+void Reader::readRowsOfLengths() {
+  form.usedKeys = operand(6);
+  static constexpr StringLiteral names[] = {"left_window_size",
+                                            "right_window_size"};
+  int64_t sides[2];
+  for (auto [side, name] : llvm::zip_equal(sides, names)) {
+    double given = std::min(numberOr(name, -1), kMost);
+    side = given < 0 ? kUnbounded : std::min(int64_t(given), kUnbounded);
+  }
+  if (numberOr("is_causal", 0) != 0)
+    sides[1] = 0;
+  if (sides[0] == kUnbounded && sides[1] == 0)
+    form.named = Mask{MaskKind::causalBottomRight};
+  else if (sides[0] != kUnbounded || sides[1] != kUnbounded)
+    form.named = Mask{MaskKind::window, sides[0], sides[1]};
+}
+
 /// Which keys a query sees.
 Reason Reader::readRows() {
+  if (operand(6)) {
+    readRowsOfLengths();
+    return readMaskOf(/*isCaptured=*/true);
+  }
   if (numberOr("is_causal", 0) != 0)
     form.visible.narrow(-kUnbounded, pastRows);
   double left = std::min(numberOr("left_window_size", -1), kMost),
@@ -288,6 +326,11 @@ Reason Reader::readRows() {
     form.visible.narrow(pastRows - int64_t(left), kUnbounded);
   if (right >= 0)
     form.visible.narrow(-kUnbounded, pastRows + int64_t(right));
+  return readMaskOf(/*isCaptured=*/false);
+}
+
+/// What attn_mask hides: a band, if it need not be captured.
+Reason Reader::readMaskOf(bool isCaptured) {
   Value mask = operand(3);
   if (!mask)
     return std::nullopt;
@@ -295,6 +338,10 @@ Reason Reader::readRows() {
   if (!type || type.getRank() < 1 || type.getRank() > 4)
     return because("expects attn_mask of rank 1 to 4, but got {0}",
                    mask.getType());
+  if (isCaptured) {
+    Reason reason = captureMask(mask, type);
+    return reason ? Reason("attn_mask: " + *reason) : std::nullopt;
+  }
   // Broadcast as in NumPy: what is absent is in front.
   Index all[] = {batch, headLoops.ofQ, form.i, form.j};
   Indices indices(ArrayRef(all).take_back(type.getRank()));

@@ -380,14 +380,24 @@ struct LoadNumberLowering : OpConversionPattern<LoadNumberOp> {
   LogicalResult
   matchAndRewrite(LoadNumberOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    constexpr int64_t bytes = 4;
+    Type element = op.getBase().getType().getElementType();
+    int64_t bytes = element.getIntOrFloatBitWidth() / 8;
     Lane b(op.getLoc(), rewriter);
     Value place = b.mul(adaptor.getIndex(), bytes);
     if (place.getType().isInteger(32))
       place = b.wide(place);
-    rewriter.replaceOpWithNewOp<LLVM::LoadOp>(
-        op, b.getI32Type(), b.offset(adaptor.getBase(), place),
-        unsigned(bytes));
+    Value number = LLVM::LoadOp::create(
+        b, element, b.offset(adaptor.getBase(), place), unsigned(bytes));
+    if (element.isInteger(64)) {
+      auto limit = [&](int64_t value) -> Value {
+        return LLVM::ConstantOp::create(b, b.getI64IntegerAttr(value));
+      };
+      number = LLVM::SMinOp::create(
+          b, LLVM::SMaxOp::create(b, number, limit(INT32_MIN)),
+          limit(INT32_MAX));
+      number = LLVM::TruncOp::create(b, b.getI32Type(), number);
+    }
+    rewriter.replaceOp(op, number);
     return success();
   }
 };

@@ -78,6 +78,50 @@ struct TmaLoadLowering : OpConversionPattern<TmaLoadOp> {
   }
 };
 
+/// A box to a place, whose bytes a barrier counts.
+constexpr StringLiteral kLoadBox =
+    "cp.async.bulk.tensor.4d.shared::cluster.global.tile"
+    ".mbarrier::complete_tx::bytes";
+
+struct MbarrierExpectLowering : OpConversionPattern<MbarrierExpectOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(MbarrierExpectOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    SmemType buffer = op.getBuffer().getType();
+    announce(b, b.add(adaptor.getBarrier(), b.mul(adaptor.getSlot(), 8)),
+             buffer.panels() * buffer.panelBytes());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct TmaLoadRowsLowering : OpConversionPattern<TmaLoadRowsOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(TmaLoadRowsOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    SmemType buffer = op.getBuffer().getType();
+    Value target =
+        b.add(stageAddress(b, buffer, adaptor.getBuffer(), adaptor.getStage()),
+              b.mul(adaptor.getTargetRow(), SmemType::kPanelBytes));
+    Value barrier = b.add(adaptor.getBarrier(), b.mul(adaptor.getSlot(), 8));
+    std::string copy = (kLoadBox + " [$0], [$1, {$3,$4,$5,$6}], [$2];").str();
+    for (int64_t panel = 0; panel < buffer.panels(); ++panel)
+      b.memoryAssembly(copy, "r,l,r,r,r,r,r",
+                       {b.add(target, panel * buffer.panelBytes()),
+                        adaptor.getMap(), barrier,
+                        b.i32(panel * buffer.panelColumns()), adaptor.getRow(),
+                        adaptor.getHead(), adaptor.getBatch()});
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 struct TmaStoreLowering : OpConversionPattern<TmaStoreOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -190,6 +234,7 @@ struct TmaStoreWaitLowering : OpConversionPattern<TmaStoreWaitOp> {
 void attn::populateTmaPatterns(const TypeConverter &converter,
                                RewritePatternSet &patterns) {
   patterns.add<WordsLowering<AddWordsOp>, WordsLowering<StoreWordsOp>,
-               LoadWordsLowering, TmaLoadLowering, TmaStoreLowering,
-               TmaStoreWaitLowering>(converter, patterns.getContext());
+               LoadWordsLowering, MbarrierExpectLowering, TmaLoadLowering,
+               TmaLoadRowsLowering, TmaStoreLowering, TmaStoreWaitLowering>(
+      converter, patterns.getContext());
 }

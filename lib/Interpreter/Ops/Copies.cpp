@@ -222,17 +222,36 @@ Step attn::interpreter::runRowDot(Warp &warp, const Instruction &in) {
 }
 
 static uint64_t addressOfNumber(Warp &warp, const Instruction &in,
-                                unsigned pointer) {
+                                unsigned pointer, size_t bytes = 4) {
   return uint64_t(warp.integer(in, pointer)) +
-         uint64_t(warp.integer(in, pointer + 1)) * sizeof(int32_t);
+         uint64_t(warp.integer(in, pointer + 1)) * bytes;
+}
+
+/// A whole number of a type at a place.
+template <typename Whole>
+static std::optional<std::string> readWhole(Warp &warp, const Instruction &in,
+                                            int64_t &number) {
+  uint64_t address = addressOfNumber(warp, in, 0, sizeof(Whole));
+  Whole found = 0;
+  std::optional<std::string> error =
+      readGlobal(warp, in, address, &found, sizeof found);
+  number = found;
+  return error;
 }
 
 Step attn::interpreter::runLoadNumber(Warp &warp, const Instruction &in) {
-  int32_t number = 0;
-  if (std::optional<std::string> error = readGlobal(
-          warp, in, addressOfNumber(warp, in, 0), &number, sizeof number))
+  int64_t number = 0;
+  bool isWide = cast<tile::LoadNumberOp>(in.op)
+                    .getBase()
+                    .getType()
+                    .getElementType()
+                    .isInteger(64);
+  if (std::optional<std::string> error =
+          isWide ? readWhole<int64_t>(warp, in, number)
+                 : readWhole<int32_t>(warp, in, number))
     return warp.stop(in, "number", *error);
-  return warp.set(in, Number{number});
+  return warp.set(in,
+                  Number{std::clamp<int64_t>(number, INT32_MIN, INT32_MAX)});
 }
 
 std::optional<std::string>

@@ -130,6 +130,54 @@ Step attn::interpreter::runTmaLoad(Warp &warp, const Instruction &in) {
 }
 
 //===----------------------------------------------------------------------===//
+// tile.mbarrier_expect, tile.tma_load_rows
+//===----------------------------------------------------------------------===//
+
+Step attn::interpreter::runMbarrierExpect(Warp &warp, const Instruction &in) {
+  auto expect = cast<tile::MbarrierExpectOp>(in.op);
+  tile::SmemType buffer = expect.getBuffer().getType();
+  std::optional<unsigned> barrier =
+      slotOf(warp, in, warp.ring(in, 0), warp.integer(in, 1));
+  if (!barrier ||
+      !warp.block.mbarriers.arrive(warp, in, *barrier,
+                                   buffer.panels() * buffer.panelBytes()))
+    return Step::stop;
+  return Step::next;
+}
+
+Step attn::interpreter::runTmaLoadRows(Warp &warp, const Instruction &in) {
+  ThreadBlock &block = warp.block;
+  Box box{warp.map(in, 0), warp.integer(in, 1), warp.integer(in, 2),
+          warp.integer(in, 3)};
+  const Buffer &buffer = warp.buffer(in, 4);
+  int64_t target = warp.integer(in, 6);
+  if (target % box.rows != 0)
+    return warp.stop(in, "target row",
+                     "expects a target row in multiples of " + Twine(box.rows) +
+                         ", but got " + Twine(target));
+  Part part{buffer, warp.integer(in, 5),     target, box.rows,
+            0,      buffer.type.getColumns()};
+  if (!checkInside(warp, in, part))
+    return Step::stop;
+  part.columns = buffer.type.panels() * buffer.type.panelColumns();
+  std::optional<unsigned> barrier =
+      slotOf(warp, in, warp.ring(in, 7), warp.integer(in, 8));
+  if (!barrier)
+    return Step::stop;
+  std::vector<uint8_t> data =
+      loadBox(warp, in, box, /*column=*/0, part.rectangle().width);
+  if (std::optional<Breach> breach =
+          block.shared.load(part.rectangle(), warp.clock(), in.index,
+                            block.clocks.mbarrier(*barrier),
+                            block.mbarriers.phase(*barrier) + 1, data.data()))
+    reportBreach(warp, in, part, *breach, "overwritten", &block);
+  block.traffic.smem += int64_t(data.size());
+  return block.mbarriers.bring(warp, in, *barrier, int64_t(data.size()))
+             ? Step::next
+             : Step::stop;
+}
+
+//===----------------------------------------------------------------------===//
 // tile.tma_store, tile.tma_store_wait
 //===----------------------------------------------------------------------===//
 

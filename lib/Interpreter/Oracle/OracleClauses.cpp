@@ -61,12 +61,21 @@ Seen::Seen(const Problem &problem, const Clauses &clauses)
     visits = visitsOf(p, *clauses.blocks);
 }
 
+int64_t UsedKeys::of(int64_t batch, int64_t keys) const {
+  return std::clamp<int64_t>(counts[size_t(batch)], 0, keys);
+}
+
 bool Seen::operator()(const Pair &pair) const {
+  int64_t used = clauses.used ? clauses.used->of(pair.batch, p.keys) : p.keys;
+  if (pair.key >= used)
+    return false;
+  bool moves = clauses.used && clauses.used->movesBand;
+  int64_t corner = pair.query + (moves ? used - p.keys : 0);
   Visit visit = visitOf(pair);
   if (visit != Visit::partial)
     return visit == Visit::full;
-  bool isInBand = pair.key < p.prefix || (pair.key >= pair.query + p.first &&
-                                          pair.key <= pair.query + p.last);
+  bool isInBand = pair.key < p.prefix ||
+                  (pair.key >= corner + p.first && pair.key <= corner + p.last);
   return isInBand && (!clauses.sees || clauses.sees(pair));
 }
 

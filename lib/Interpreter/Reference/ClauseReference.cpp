@@ -22,6 +22,11 @@ ClauseReference::ClauseReference(AttentionOpInterface op,
     sinkScores = arrays[beginOf(op, ClauseGroup::sinks)].reals;
     functions.sinks = sinkScores.data();
   }
+  if (!op.clauseOperands(ClauseGroup::usedKeys).empty()) {
+    used.counts = arrays[beginOf(op, ClauseGroup::usedKeys)].wholes;
+    used.movesBand = op.maskOrNone().kind != MaskKind::causal;
+    functions.used = &used;
+  }
   arrays.resize(op.captures().size());
   captures = std::move(arrays);
   clearGradients();

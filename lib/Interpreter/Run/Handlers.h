@@ -68,6 +68,8 @@ Step runScaleRows(Warp &, const Instruction &);
 
 // Tma.cpp
 Step runTmaLoad(Warp &, const Instruction &);
+Step runMbarrierExpect(Warp &, const Instruction &);
+Step runTmaLoadRows(Warp &, const Instruction &);
 Step runTmaStore(Warp &, const Instruction &);
 Step runTmaStoreWait(Warp &, const Instruction &);
 

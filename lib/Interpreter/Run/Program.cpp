@@ -59,6 +59,8 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::ClusterRankOp) { return runClusterRank; })
       .Case([](tile::SideOp) { return runSide; })
       .Case([](tile::TmaLoadOp) { return runTmaLoad; })
+      .Case([](tile::MbarrierExpectOp) { return runMbarrierExpect; })
+      .Case([](tile::TmaLoadRowsOp) { return runTmaLoadRows; })
       .Case([](tile::TmaStoreOp) { return runTmaStore; })
       .Case([](tile::TmaStoreWaitOp) { return runTmaStoreWait; })
       .Case([](tile::LoadWordsOp) { return runLoadWords; })

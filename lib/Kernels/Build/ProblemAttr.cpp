@@ -40,6 +40,14 @@ constexpr Clause kClauses[] = {{"sees", &ScoreClauses::sees},
                                {"score", &ScoreClauses::score},
                                {"sinks", &ScoreClauses::sinks}};
 
+/// Of where rows lie, said only where it is not 0.
+struct PlaceField {
+  StringLiteral name;
+  int64_t Placement::*member;
+};
+constexpr PlaceField kPlaces[] = {{"used_keys_bits", &Placement::usedKeysBits},
+                                  {"page_rows", &Placement::pageRows}};
+
 /// Of a pattern, without its lists.
 constexpr StringLiteral kBlocks = "blocks", kDensity = "density",
                         kSharedBlocks = "shared_blocks";
@@ -79,6 +87,10 @@ DictionaryAttr attn::problemAttr(MLIRContext *context, const Problem &problem) {
   for (const Field &field : kFields)
     attributes.push_back(
         b.getNamedAttr(field.name, b.getI64IntegerAttr(problem.*field.member)));
+  for (const PlaceField &field : kPlaces)
+    if (int64_t number = problem.place.*field.member)
+      attributes.push_back(
+          b.getNamedAttr(field.name, b.getI64IntegerAttr(number)));
   if (const std::optional<Ragged> &ragged = problem.ragged)
     attributes.push_back(b.getNamedAttr(
         kRagged,
@@ -131,6 +143,9 @@ std::optional<Problem> attn::problemFromAttr(DictionaryAttr attribute) {
   for (const Clause &clause : kClauses)
     if (auto value = attribute.getAs<BoolAttr>(clause.name))
       problem.clauses.*clause.member = value.getValue();
+  for (const PlaceField &field : kPlaces)
+    if (auto value = attribute.getAs<IntegerAttr>(field.name))
+      problem.place.*field.member = value.getInt();
   for (const Field &field : kFields) {
     auto value = attribute.getAs<IntegerAttr>(field.name);
     if (!value)

@@ -72,6 +72,18 @@ void Ring::load(TileBuilder &b, Place place, Value map, Scalar batch,
                     columns ? b.getI64IntegerAttr(*columns) : IntegerAttr());
 }
 
+void Ring::announce(TileBuilder &b, Place place, Value buffer) const {
+  awaitEmpty(b, place);
+  MbarrierExpectOp::create(b, full, place.slot, buffer);
+}
+
+void Ring::loadRows(TileBuilder &b, Place place, Value map, Scalar batch,
+                    Scalar head, Scalar row, Value buffer,
+                    Scalar targetRow) const {
+  TmaLoadRowsOp::create(b, map, batch, head, row, buffer, place.slot, targetRow,
+                        full, place.slot);
+}
+
 void Ring::startFrom(TileBuilder &b, Place place,
                      function_ref<void()> start) const {
   awaitFull(b, place);

@@ -59,6 +59,12 @@ public:
   void load(TileBuilder &builder, Place place, mlir::Value map, Scalar batch,
             Scalar head, Scalar row, mlir::Value buffer, Scalar rank = {},
             Scalar column = {}, std::optional<int64_t> columns = {}) const;
+  /// The same in pieces: waits for the slot and announces all of its bytes,
+  /// then loads boxes, each to the rows of the buffer from one on.
+  void announce(TileBuilder &builder, Place place, mlir::Value buffer) const;
+  void loadRows(TileBuilder &builder, Place place, mlir::Value map,
+                Scalar batch, Scalar head, Scalar row, mlir::Value buffer,
+                Scalar targetRow) const;
   /// Waits for a slot that others have written, starts what copies it away, and
   /// hands it back when that has been read.
   void storeFrom(TileBuilder &builder, Place place,

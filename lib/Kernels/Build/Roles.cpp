@@ -81,6 +81,8 @@ static Type elementOfArgument(const ArgumentRole &role, Type type) {
       return pointer.getElementType();
     return {};
   case Facet::map:
+  case Facet::octetMap:
+  case Facet::rowMap:
     if (auto map = dyn_cast<tile::TensorMapType>(type))
       return map.getElementType();
     return {};
@@ -103,7 +105,7 @@ static Type elementOfArgument(const ArgumentRole &role, Type type) {
 
 static bool hasTypeOf(const ArgumentRole &role, Type type,
                       const Problem &problem) {
-  bool isItsOwn = role.facet == Facet::itself || role.facet == Facet::map;
+  bool isItsOwn = role.facet == Facet::itself || isMap(role.facet);
   Type element = elementOfArgument(role, type);
   if (!isItsOwn)
     return element.isInteger(64);
@@ -192,7 +194,7 @@ int64_t attn::roleValue(const ArgumentRole &role, const Problem &problem,
   const RoleFacts &facts = role.facts();
   if (facts.isNumber())
     return facts.value(problem, round);
-  if (role.facet != Facet::map)
+  if (!isMap(role.facet))
     return 0;
   if (facts.memory == Memory::round)
     return round.rows;

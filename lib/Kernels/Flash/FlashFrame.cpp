@@ -39,8 +39,14 @@ KernelOp FlashFrame::declare() {
   int64_t queryRows = splits ? landing.rows : query;
   int64_t keyRows = splits ? landing.rows : key;
   arguments.map(b, "q", queryRows, problem.headDim, element);
-  arguments.map(b, "k", keyRows, problem.headDim, element);
-  arguments.map(b, "v", keyRows, problem.headDimV, element);
+  if (problem.place.any()) {
+    locator.emplace(b, arguments, problem.place, key);
+    locator->declareMaps(arguments, problem);
+    RowLocator::declare(arguments, b, problem.place);
+  } else {
+    arguments.map(b, "k", keyRows, problem.headDim, element);
+    arguments.map(b, "v", keyRows, problem.headDimV, element);
+  }
   if (parts.areSeveral())
     parts.declare(arguments, b, problem);
   else if (splits)
@@ -64,7 +70,8 @@ KernelOp FlashFrame::declare() {
   band.emplace(b, arguments, problem.mask);
   if (problem.pattern)
     lists.emplace(b, arguments, problem.pattern->size(), key);
-  blocks.emplace(*band, queries, query, key, lists ? &*lists : nullptr, parts);
+  blocks.emplace(*band, queries, query, key, lists ? &*lists : nullptr, parts,
+                 locator ? &*locator : nullptr);
   return kernel;
 }
 
@@ -81,6 +88,9 @@ Tile FlashFrame::pop(Place message) const { return popTile(b, queue, message); }
 TileQueue FlashFrame::queueFor(int64_t readers) const {
   if (problem.pattern)
     return tileQueueOfLists(b, readers, arguments.get(b, "heads"));
+  if (problem.place.any())
+    return tileQueueOfUsed(
+        b, readers, parts.areSeveral() ? arguments.get(b, "heads") : Scalar());
   if (problem.ragged)
     return tileQueueOfSequences(b, readers);
   return tileQueue(b, readers, parts.areSeveral());

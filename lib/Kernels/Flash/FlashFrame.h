@@ -57,7 +57,8 @@ struct FlashFrame {
   Scoring scoring;
   Scalar queries;
   std::optional<KeyBand> band;
-  std::optional<BlockLists> lists; ///< of a pattern
+  std::optional<BlockLists> lists;   ///< of a pattern
+  std::optional<RowLocator> locator; ///< of rows that lie where the device says
   std::optional<TileBlocks> blocks;
   TileQueue queue;
   /// Factors as consumers multiply by them: each a buffer, or three of parts.

@@ -26,6 +26,7 @@ public:
     Tile first = f.blocks->drawn(order.first(b, f.arguments, f.persistent));
     Place writer = Place::writer(b), message = Place::reader(b);
     pushTile(b, f.queue, message, first);
+    like = first;
     // Of sequences there may be none that has rows.
     auto load = [&] {
       KeyWalk walk = f.blocks->walkOf(b, first);
@@ -53,11 +54,17 @@ private:
   }
 
   void loadKey(Place place, const Tile &tile, Scalar head, Scalar block) {
+    if (f.locator)
+      return f.locator->loadKeys(f.ringK, place, tile, head, block,
+                                 f.buffersK.front());
     Value map = f.map("k");
     Corner at = Corner::ofKeys(b, map, tile, block * f.key);
     f.ringK.load(b, place, map, at.batch, head, at.row, f.buffersK.front());
   }
   void loadValue(Place place, const Tile &tile, Scalar head, Scalar block) {
+    if (f.locator)
+      return f.locator->loadValues(f.ringLoadedV, place, tile, head, block,
+                                   f.bufferLoadedV);
     Value map = f.map("v");
     Corner at = Corner::ofKeys(b, map, tile, block * f.key);
     f.ringLoadedV.load(b, place, map, at.batch, head, at.row, f.bufferLoadedV);
@@ -70,7 +77,7 @@ private:
   }
 
   SmallVector<Value> produceTile(ValueRange s) {
-    Tile tile = Tile::of(b, s.drop_back(kPlaces));
+    Tile tile = like.like(b, s.drop_back(kPlaces));
     s = s.take_back(kPlaces);
     auto at = [&](int i) { return b.wrap(s[i]); };
     Place k{at(0), at(1)}, v{at(2), at(3)}, q{at(4), at(5)},
@@ -124,6 +131,7 @@ private:
   const FlashFrame &f;
   TileBuilder &b;
   TileOrder order;
+  Tile like; ///< the first one, whose form all have
 };
 
 } // namespace

@@ -61,7 +61,8 @@ private:
     // Loop-carried: running max, running sum, output.
     Softmax softmax(b, scoring.scale(b), scoring.sign());
     rows = scoring.ofRows(b, {batch, head, firstRow + warpRow, strip,
-                              /*areKeys=*/false, tile.queries, tile.keys});
+                              /*areKeys=*/false, tile.queries,
+                              Value(usedKeys) ? usedKeys : tile.keys});
     Softmax::Rows start = softmax.start(b, strip);
     SmallVector<Value> state = {start.max, start.sum};
     llvm::append_range(state, products.noOutput(strip, dimV));

@@ -191,7 +191,7 @@ private:
     softmax.emplace(b, scoring.scale(b), scoring.sign(), element);
 
     Place start = Place::reader(b);
-    Tile first = pop(start);
+    Tile first = like = pop(start);
     Place message = start.next(b, kTileMessages);
     Value zeroRow = b.fill(b.f32(0), b.rowType(kWarpRows));
     Value zeroSum = b.fill(b.f32(0), b.rowType(kWarpRows, /*partial=*/true));
@@ -210,7 +210,7 @@ private:
   }
 
   SmallVector<Value> consumeTile(ValueRange s) {
-    Tile tile = Tile::of(b, s.take_front(tileNumbers));
+    Tile tile = like.like(b, s.take_front(tileNumbers));
     s = s.drop_front(tileNumbers);
     auto at = [&](int i) { return b.wrap(s[i]); };
     Place q{at(0), at(1)}, message{at(2), at(3)};
@@ -306,7 +306,8 @@ private:
   Scoring::Rows rowsOf(const Tile &tile) {
     return scoring.ofRows(b,
                           {tile.batch, tile.head, tile.row + warpRow, kWarpRows,
-                           /*areKeys=*/false, tile.queries, tile.keys});
+                           /*areKeys=*/false, tile.queries,
+                           Value(tile.usedKeys) ? tile.usedKeys : tile.keys});
   }
 
   /// Where lists begin with a full block, no region hides anything in it.
@@ -525,6 +526,7 @@ private:
   std::optional<LazySoftmax> softmax;
   Scalar warp;
   Scalar group, groupRow, warpRow; // consumers
+  Tile like;                       // consumers: the form of all tiles
   size_t tileNumbers = 0;          // consumers: of a tile, as it is carried
   Turns turns;                     // consumers
   SmallVector<Value> zeroWeights;

@@ -3,6 +3,7 @@
 #include "MmaSync/MmaSyncFrame.h"
 
 #include "Softmax/LogSumExp.h"
+#include "Walk/RowLocator.h"
 #include "Walk/TileOrder.h"
 
 using namespace mlir;
@@ -33,6 +34,8 @@ void MmaSyncFrame::declareArguments() {
     declareLse(arguments, b, problem);
   if (problem.pattern)
     BlockLists::declare(arguments, b);
+  if (problem.place.any())
+    RowLocator::declare(arguments, b, problem.place);
   if (problem.ragged)
     RaggedRows::declare(arguments, b, problem);
   Scoring::declare(arguments, b, request);
@@ -76,6 +79,13 @@ void MmaSyncFrame::locateRows() {
 void MmaSyncFrame::locateHead() {
   keyHead = head / arguments.get(b, "group");
   KeyBand whole(b, arguments, problem.mask);
+  if (problem.place.any()) {
+    usedKeys = keys =
+        RowLocator(b, arguments, problem.place, key).usedKeys(batch);
+    blocks.emplace(b, whole.ofUsed(usedKeys), firstRow,
+                   b.min(firstRow + query, queries) - 1, key);
+    return;
+  }
   KeyBand band = problem.ragged ? whole.ofSequence(b, queries, keys) : whole;
   if (problem.pattern) {
     BlockLists lists(b, arguments, problem.pattern->size(), key);

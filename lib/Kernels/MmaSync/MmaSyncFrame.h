@@ -48,8 +48,9 @@ struct MmaSyncFrame {
   Scoring scoring;
   std::optional<KeyBlocks> blocks;
   Scalar queries, keys, head, keyHead, batch, firstRow;
-  Tile tile;   ///< of a sequence, if it is of one
-  Scalar part; ///< of several
+  Tile tile;       ///< of a sequence, if it is of one
+  Scalar part;     ///< of several
+  Scalar usedKeys; ///< of the keys, where the device says how many
 
 private:
   Scalar numberOfTile();

@@ -54,6 +54,19 @@ KeyBand KeyBand::until(Scalar end) const {
   return band;
 }
 
+// A side that is farther away than all keys still bounds nothing.
+KeyBand KeyBand::ofUsed(Scalar used) const {
+  KeyBand band = until(used);
+  if (mask.kind == MaskKind::causal)
+    return band;
+  Scalar by = used - keys;
+  if (hasFirst)
+    band.first = first + by;
+  if (hasLast)
+    band.last = last + by;
+  return band;
+}
+
 KeyBand KeyBand::ofSequence(TileBuilder &b, Scalar queries, Scalar keys) const {
   KeyBand band = until(keys);
   Scalar diagonal = keys - queries;

@@ -26,6 +26,9 @@ public:
 
   /// The same of so many keys, and what only their end hides.
   KeyBand until(Scalar keys) const;
+  /// The same where so many of the keys are used: they end there, and what
+  /// counts from the bottom-right corner counts from the last of them.
+  KeyBand ofUsed(Scalar used) const;
   /// The same of a sequence, of one that counts from its diagonal on.
   KeyBand ofSequence(TileBuilder &builder, Scalar queries, Scalar keys) const;
   KeyBand withoutMask() const;

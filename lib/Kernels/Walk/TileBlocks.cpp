@@ -6,7 +6,8 @@ using namespace mlir;
 using namespace attn;
 
 /// Blocks that some of the rows see; the first one, if they see nothing.
-Run TileBlocks::of(TileBuilder &b, const KeyBand::Keys &seen) const {
+Run TileBlocks::of(TileBuilder &b, const KeyBand &band,
+                   const KeyBand::Keys &seen) const {
   Scalar one = b.i32(1);
   Scalar all = b.max(b.ceilDiv(band.keys, key), one);
   Scalar end = all;
@@ -19,9 +20,10 @@ Run TileBlocks::of(TileBuilder &b, const KeyBand::Keys &seen) const {
           b.select(isSeen, end, one)};
 }
 
-Run TileBlocks::ofTile(TileBuilder &b, Scalar row) const {
-  Scalar last = b.min(row + query, queries) - 1;
-  return of(b, band.seenBy(b, row, last));
+Run TileBlocks::ofTile(TileBuilder &b, const Tile &tile) const {
+  Scalar last = b.min(tile.row + query, queries) - 1;
+  KeyBand band = bandOf(tile);
+  return of(b, band, band.seenBy(b, tile.row, last));
 }
 
 Run TileBlocks::seenByTile(TileBuilder &b, Scalar row) const {
@@ -29,7 +31,7 @@ Run TileBlocks::seenByTile(TileBuilder &b, Scalar row) const {
   KeyBand::Keys seen = band.seenBy(b, row, last);
   Scalar isSeen =
       (b.i32(-1) < row) & (row <= last) & (seen.someFirst < seen.someEnd);
-  Run all = of(b, seen);
+  Run all = of(b, band, seen);
   return {all.begin, b.select(isSeen, all.end, all.begin)};
 }
 
@@ -47,7 +49,7 @@ KeyWalk TileBlocks::walkOf(TileBuilder &b, const Tile &tile,
   if (parts.areSeveral())
     return KeyWalk(ofPart(b, tile).first, goesUp);
   if (!lists)
-    return KeyWalk(ofTile(b, tile.row), goesUp);
+    return KeyWalk(ofTile(b, tile), goesUp);
   ListWalk walk(b, {lists->partialOf(tile), lists->fullOf(tile)});
   return KeyWalk(walk, b.max(walk.steps(), b.i32(1)));
 }
@@ -63,11 +65,12 @@ GroupWalk TileBlocks::ofGroup(TileBuilder &b, const Tile &at,
             {lists->partialOf(at), lists->fullOf(at), lists->size.keys}};
   if (parts.areSeveral())
     return ofGroupInPart(b, at, groupRow);
-  Run tile = ofTile(b, at.row);
+  Run tile = ofTile(b, at);
+  KeyBand band = bandOf(at);
   Scalar row = at.row + groupRow;
   Scalar last = b.min(row + kGroupRows, queries) - 1;
   KeyBand::Keys seen = band.seenBy(b, row, last);
-  Run own = of(b, seen);
+  Run own = of(b, band, seen);
   // Rows behind the end: one block, the last that comes, so that what is to be
   // passed over is above it, as it mostly is.
   Scalar exists = row < queries;
@@ -86,7 +89,7 @@ GroupWalk TileBlocks::ofGroup(TileBuilder &b, const Tile &at,
 
 std::pair<Run, Scalar> TileBlocks::ofPart(TileBuilder &b,
                                           const Tile &tile) const {
-  Run all = ofTile(b, tile.row);
+  Run all = ofTile(b, tile);
   Run steps = parts.of(b, all.count(), tile.part);
   Scalar hasSome = steps.begin < steps.end;
   return {{b.select(hasSome, all.begin + steps.begin, b.i32(0)),
@@ -99,6 +102,7 @@ GroupWalk TileBlocks::ofGroupInPart(TileBuilder &b, const Tile &at,
   auto [part, hasSome] = ofPart(b, at);
   Scalar row = at.row + groupRow;
   Scalar last = b.min(row + kGroupRows, queries) - 1;
+  KeyBand band = bandOf(at);
   KeyBand seeing = band.until(b.select(hasSome, band.keys, b.i32(0)));
   KeyBand::Keys seen = seeing.seenBy(b, row, last);
   Run open;

@@ -21,6 +21,7 @@
 #include "Walk/KeyParts.h"
 #include "Walk/KeyWalk.h"
 #include "Walk/Mask.h"
+#include "Walk/RowLocator.h"
 #include "Walk/TileQueue.h"
 
 namespace attn {
@@ -113,12 +114,15 @@ public:
   /// those that are listed, if there are lists.
   TileBlocks(const KeyBand &band, Scalar queries, int64_t query, int64_t key,
              const BlockLists *lists = nullptr,
-             const KeyParts &parts = KeyParts(1))
+             const KeyParts &parts = KeyParts(1),
+             const RowLocator *locator = nullptr)
       : band(band), queries(queries), query(query), key(key), lists(lists),
-        parts(parts) {}
+        parts(parts), locator(locator) {}
 
   /// A tile, as the others hear of it from who has drawn it.
   Tile drawn(const Tile &tile) const {
+    if (locator)
+      return locator->located(tile);
     return lists ? lists->counted(tile) : tile;
   }
   /// The blocks that a tile loads, as it walks them.
@@ -151,14 +155,20 @@ private:
   GroupWalk ofGroupInPart(TileBuilder &builder, const Tile &tile,
                           Scalar groupRow) const;
 
-  Run of(TileBuilder &builder, const KeyBand::Keys &seen) const;
-  Run ofTile(TileBuilder &builder, Scalar row) const;
+  /// What queries of a tile see.
+  KeyBand bandOf(const Tile &tile) const {
+    return mlir::Value(tile.usedKeys) ? band.ofUsed(tile.usedKeys) : band;
+  }
+  Run of(TileBuilder &builder, const KeyBand &band,
+         const KeyBand::Keys &seen) const;
+  Run ofTile(TileBuilder &builder, const Tile &tile) const;
 
   KeyBand band;
   Scalar queries;
   int64_t query, key;
   const BlockLists *lists;
   KeyParts parts;
+  const RowLocator *locator;
   bool isSequence = false; ///< or of all of them
 };
 

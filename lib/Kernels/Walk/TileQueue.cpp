@@ -34,19 +34,33 @@ attn::Tile attn::Tile::of(TileBuilder &b, ValueRange numbers) {
   return tile;
 }
 
+/// What a tile has beside its place.
+static constexpr Scalar attn::Tile::*kMore[] = {
+    &attn::Tile::part,       &attn::Tile::partialSteps, &attn::Tile::fullSteps,
+    &attn::Tile::firstQuery, &attn::Tile::queries,      &attn::Tile::keys,
+    &attn::Tile::firstKey,   &attn::Tile::usedKeys};
+
+attn::Tile attn::Tile::like(TileBuilder &b, ValueRange numbers) const {
+  Tile tile{b.wrap(numbers[0]), b.wrap(numbers[1]), b.wrap(numbers[2])};
+  size_t next = 3;
+  for (Scalar Tile::*more : kMore)
+    if (Value(this->*more))
+      tile.*more = b.wrap(numbers[next++]);
+  return tile;
+}
+
 SmallVector<Value> attn::Tile::numbers() const {
   SmallVector<Value> all = {row, head, batch};
-  for (const Scalar &more :
-       {part, partialSteps, fullSteps, firstQuery, queries, keys, firstKey})
-    if (Value(more))
-      all.push_back(more);
+  for (Scalar Tile::*more : kMore)
+    if (Value(this->*more))
+      all.push_back(this->*more);
   return all;
 }
 
 attn::Tile attn::Tile::none(TileBuilder &b) const {
   SmallVector<Value> all(numbers().size(), b.i32(0));
   all.front() = b.i32(-1);
-  return of(b, all);
+  return like(b, all);
 }
 
 Value attn::tileQueue(TileBuilder &b, int64_t readers, bool hasParts) {
@@ -67,12 +81,24 @@ TileQueue attn::tileQueueOfLists(TileBuilder &b, int64_t readers,
   return queue;
 }
 
+TileQueue attn::tileQueueOfUsed(TileBuilder &b, int64_t readers, Scalar heads) {
+  TileQueue queue(tileQueue(b, readers, /*hasParts=*/true));
+  queue.heads = heads;
+  queue.hasUsedKeys = true;
+  return queue;
+}
+
 void attn::pushTile(TileBuilder &b, const TileQueue &queue, Place message,
                     const Tile &tile) {
-  SmallVector<Value> numbers = tile.told().numbers();
-  if (Value(queue.heads))
-    numbers = {tile.row, tile.batch * queue.heads + tile.head,
-               tile.partialSteps, tile.fullSteps};
+  Tile told = tile.told();
+  SmallVector<Value> numbers = told.numbers();
+  if (Value(queue.heads)) {
+    numbers = {tile.row, tile.batch * queue.heads + tile.head};
+    for (Scalar more :
+         {tile.part, tile.partialSteps, tile.fullSteps, tile.usedKeys})
+      if (Value(more))
+        numbers.push_back(more);
+  }
   PushOp::create(b, queue.queue, message.slot, message.parity, numbers);
 }
 
@@ -81,11 +107,24 @@ attn::Tile attn::popTile(TileBuilder &b, const TileQueue &queue,
   SmallVector<Type> types(cast<QueueType>(queue.queue.getType()).getValues(),
                           b.getI32Type());
   auto op = PopOp::create(b, types, queue.queue, message.slot, message.parity);
+  auto at = [&](size_t i) { return b.wrap(op.getResults()[i]); };
+  if (!Value(queue.heads) && queue.hasUsedKeys) {
+    Tile tile{at(0), at(1), at(2)};
+    tile.usedKeys = at(3);
+    return tile;
+  }
   if (!Value(queue.heads))
     return Tile::of(b, op.getResults());
-  auto at = [&](size_t i) { return b.wrap(op.getResults()[i]); };
   Scalar batch = at(1) / queue.heads;
-  return Tile::of(b, {at(0), at(1) - batch * queue.heads, batch, at(2), at(3)});
+  Tile tile{at(0), at(1) - batch * queue.heads, batch};
+  if (queue.hasUsedKeys) {
+    tile.part = at(2);
+    tile.usedKeys = at(3);
+  } else {
+    tile.partialSteps = at(2);
+    tile.fullSteps = at(3);
+  }
+  return tile;
 }
 
 /// A tile, and where the message behind its own will be.
@@ -106,7 +145,7 @@ repeatTiles(TileBuilder &b, const TileAndPlace &first, ValueRange init,
   ValueRange last = b.repeat(
       pack(first, init), [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
       [&](ValueRange s) {
-        Tile tile = Tile::of(b, s.take_front(numbers));
+        Tile tile = first.first.like(b, s.take_front(numbers));
         s = s.drop_front(numbers);
         SmallVector<Value> carried = body(tile, s.drop_front(2));
         TileAndPlace after = next({b.wrap(s[0]), b.wrap(s[1])}, carried);

@@ -20,6 +20,8 @@ struct Tile {
   Scalar part = {}; ///< where rows have several tiles side by side
   /// Steps of lists (BlockLists.h); what a mask shows follows from the row.
   Scalar partialSteps = {}, fullSteps = {};
+  /// Keys that its batch entry uses, where the device says so.
+  Scalar usedKeys = {};
   /// Of one of ragged sequences (RaggedRows.h), which `batch` is the number of:
   /// its rows in the arrays.  Where its keys begin only who loads them knows.
   Scalar firstQuery = {}, queries = {}, keys = {}, firstKey = {};
@@ -28,21 +30,23 @@ struct Tile {
   /// The tile as others hear of it.
   Tile told() const;
 
-  /// As loops and queues have it.
+  /// As loops and queues have it; with used keys, in the form of one.
   static Tile of(TileBuilder &builder, mlir::ValueRange numbers);
+  Tile like(TileBuilder &builder, mlir::ValueRange numbers) const;
   llvm::SmallVector<mlir::Value> numbers() const;
   /// No tile, in the form of this one.
   Tile none(TileBuilder &builder) const;
 };
 
-/// A queue of tiles.  A message has four numbers; so a tile with the steps of
-/// lists has its head and batch entry in one.
+/// A queue of tiles.  A message has four numbers; so a tile that has two
+/// numbers more than its place has its head and batch entry in one.
 struct TileQueue {
   TileQueue() = default;
   TileQueue(mlir::Value queue) : queue(queue) {}
 
   mlir::Value queue;
-  Scalar heads; ///< of a batch entry, where tiles have steps of lists
+  Scalar heads;             ///< of a batch entry, where those are one number
+  bool hasUsedKeys = false; ///< behind its part, if it has one
 };
 
 /// The queue through which a producer tells `readers` warps of tiles, of parts
@@ -54,6 +58,8 @@ mlir::Value tileQueue(TileBuilder &builder, int64_t readers,
 mlir::Value tileQueueOfSequences(TileBuilder &builder, int64_t readers);
 /// The same with the steps of lists, for so many heads.
 TileQueue tileQueueOfLists(TileBuilder &builder, int64_t readers, Scalar heads);
+/// The same with used keys; of parts as well, with so many heads.
+TileQueue tileQueueOfUsed(TileBuilder &builder, int64_t readers, Scalar heads);
 void pushTile(TileBuilder &builder, const TileQueue &queue, Place message,
               const Tile &tile);
 Tile popTile(TileBuilder &builder, const TileQueue &queue, Place message);

@@ -55,7 +55,8 @@ struct Space {
   std::string kernelOf(const Tiles &tiles) const {
     bool isWritten = problem.precision != Precision::f8_qk &&
                      (!form.hasKernel || form.hasKernel(problem, tiles));
-    return isWritten && !lacksLists() && !lacksClauses() && !lacksRagged()
+    return isWritten && !lacksLists() && !lacksClauses() && !lacksRagged() &&
+                   !lacksPlace()
                ? kernel
                : "";
   }
@@ -70,6 +71,10 @@ struct Space {
   /// The same for sequences that lie one behind the other.
   bool lacksRagged() const {
     return problem.ragged && !kernel.empty() && !takesRagged(kernel);
+  }
+  /// The same for rows that lie where the device says.
+  bool lacksPlace() const {
+    return problem.place.any() && !kernel.empty() && !locatesRows(kernel);
   }
 };
 

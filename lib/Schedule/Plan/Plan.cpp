@@ -212,6 +212,10 @@ static std::string whyNoClauses(const Space &space) {
   return whyNot(space, "does not take " + str(space.problem.clauses),
                 takesClauses);
 }
+static std::string whyNoPlace(const Space &space) {
+  return whyNot(space, "does not take " + str(space.problem.place),
+                locatesRows);
+}
 static std::string whyNotRagged(const Space &space) {
   return whyNot(space, "does not take ragged sequences", takesRagged);
 }
@@ -273,6 +277,9 @@ PlanReport attn::plans(const Problem &asked, const Machine &machine) {
       if (space.lacksClauses())
         outcome.refused.push_back(
             {kind.name, {}, family, whyNoClauses(space), "", 0});
+      if (space.lacksPlace())
+        outcome.refused.push_back(
+            {kind.name, {}, family, whyNoPlace(space), "", 0});
       if (space.lacksRagged())
         outcome.refused.push_back(
             {kind.name, {}, family, whyNotRagged(space), "", 0});
@@ -299,8 +306,18 @@ static bool isBetterGiven(const Plan &a, const Plan &b) {
   return isBetter(a, b);
 }
 
+/// Whether tiles ask for walks that are not dealt out: one part, of a schedule
+/// that has a form with several.
+static bool asksForOnePart(const ScheduleKind &kind, const Tiles &tiles) {
+  return tiles.get("parts") == 1 &&
+         std::any_of(kind.forms.begin(), kind.forms.end(),
+                     [](const Form &form) {
+                       return form.isRival && form.has("parts");
+                     });
+}
+
 std::optional<Plan> attn::planFor(const Problem &asked, const Machine &machine,
-                                  std::string_view schedule, const Tiles &tiles,
+                                  std::string_view schedule, const Tiles &given,
                                   std::string &error) {
   const Problem problem = standIn(atLeastOne(asked));
   const ScheduleKind *kind = findScheduleKind(schedule);
@@ -315,6 +332,11 @@ std::optional<Plan> attn::planFor(const Problem &asked, const Machine &machine,
   const Calibration &calibration = calibrationOf(machine);
   Outcome outcome;
   bool hasFamily = false;
+  bool isOnePart = asksForOnePart(*kind, given);
+  Tiles tiles;
+  for (const Tiles::Item &item : given)
+    if (!isOnePart || item.first != "parts")
+      tiles.set(item.first, item.second);
   // Tiles that say everything tell their form: a rival has more of them.
   bool isWhole = kind->formOf(tiles).saysAll(tiles);
   for (TensorCoreFamily family : familiesFor(*kind, problem, machine)) {
@@ -322,7 +344,7 @@ std::optional<Plan> attn::planFor(const Problem &asked, const Machine &machine,
     for (const Form &form : kind->forms) {
       if (!form.serves(family) || !form.hasAll(tiles) ||
           !takes(form, problem) || (hasForm && !form.isRival) ||
-          (isWhole && !form.saysAll(tiles)))
+          (isOnePart && form.isRival) || (isWhole && !form.saysAll(tiles)))
         continue;
       hasFamily = true;
       hasForm |= !form.isRival;

@@ -78,6 +78,15 @@ bool attn::takesClauses(std::string_view kernel) {
          kScoringKernels.end();
 }
 
+/// Kernels that ask the device where rows lie: the one table of them.
+static const std::vector<std::string_view> kLocatingKernels = {"flash_mma_sync",
+                                                               "flash_wgmma"};
+
+bool attn::locatesRows(std::string_view kernel) {
+  return std::find(kLocatingKernels.begin(), kLocatingKernels.end(), kernel) !=
+         kLocatingKernels.end();
+}
+
 /// Kernels that find their tiles in ragged sequences: the one table of them.
 static const std::vector<std::string_view> kRaggedKernels = {"flash_mma_sync",
                                                              "flash_wgmma"};

@@ -108,6 +108,7 @@ Problem attn::atLeastOne(Problem problem) {
     problem.pattern.reset();
   for (int64_t *size : {&problem.batch, &problem.queries, &problem.keys})
     *size = std::max<int64_t>(*size, 1);
+  problem.keys = std::max(problem.keys, problem.place.pageRows);
   return problem;
 }
 

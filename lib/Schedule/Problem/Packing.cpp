@@ -14,6 +14,12 @@ static bool showsAllKeys(const Mask &mask) {
   return visible(problem).seenBySome({0, 1}, kMaxRows).size() == kMaxRows;
 }
 
+/// Whether a single query sees every key up to its own, which is the last one,
+/// however many are used.
+static bool endsWithKeys(const Mask &mask) {
+  return mask.isOpen() || (mask.kind != MaskKind::causal && showsAllKeys(mask));
+}
+
 /// Why the heads of a group cannot be rows of one, if they cannot.
 static std::string whyNot(const Problem &p, int64_t heads, bool headsAreRows) {
   bool hasMask = !p.mask.isOpen();
@@ -26,6 +32,9 @@ static std::string whyNot(const Problem &p, int64_t heads, bool headsAreRows) {
   if (hasMask && p.queries != 1)
     return "the mask " + str(p.mask) + " moves with each of " +
            std::to_string(p.queries) + " queries";
+  if (p.place.usesSome() && !endsWithKeys(p.mask))
+    return "the mask " + str(p.mask) +
+           " begins where the keys of each batch entry end";
   if (!headsAreRows)
     return "no one stride leads through the rows of all heads of every array";
   if (p.direction == Direction::backward && !showsAllKeys(p.mask))
@@ -51,6 +60,9 @@ Packing attn::packing(const Problem &asked, bool headsAreRows) {
   Problem &planned = result.problem;
   planned.heads = asked.kvHeads;
   planned.queries = heads * asked.queries;
+  // Keys of which each batch entry uses some end where the only query's do.
+  if (asked.place.usesSome())
+    result.cutsKeys = false;
   planned.mask = {};
   if (result.cutsKeys) {
     planned.keys = visible(asked).seenBySome({0, 1}, asked.keys).size();

@@ -361,6 +361,44 @@ std::string attn::str(const ScoreClauses &clauses) {
   return text;
 }
 
+std::string attn::str(const Placement &place) {
+  std::string lengths = place.usesSome() ? "lengths(k)" : "";
+  if (!place.isPaged())
+    return lengths;
+  return "pages of " + std::to_string(place.pageRows) + " keys" +
+         (lengths.empty() ? "" : " with " + lengths);
+}
+
+/// What tells on the device where rows lie goes with few other things yet.
+static std::optional<std::string> checkPlace(const Problem &p) {
+  if (!p.place.any())
+    return std::nullopt;
+  std::string what = str(p.place);
+  int64_t bits = p.place.usedKeysBits;
+  if (bits != 0 && bits != 32 && bits != 64)
+    return "expects numbers of used keys of 32 or 64 bits, but got " +
+           std::to_string(bits);
+  if (int64_t rows = p.place.pageRows; rows < 0 || rows % kPageMultiple != 0)
+    return "expects pages of a multiple of " + std::to_string(kPageMultiple) +
+           " keys, but got " + std::to_string(rows);
+  if (p.place.isPaged() && !p.place.usesSome())
+    return std::string("expects lengths(k) beside pages, but got none");
+  if (p.direction == Direction::backward)
+    return "expects no " + what + " for gradients, but got some";
+  if (p.ragged)
+    return "expects no ragged sequences beside " + what + ", but got some";
+  if (p.pattern)
+    return "expects no lists of blocks beside " + what + ", but got some";
+  if (p.keepsWeights)
+    return "expects no weights to be kept beside " + what + ", but got some";
+  if (p.mask.kind == MaskKind::causal && p.queries != p.keys)
+    return "expects the mask causal_bottom_right beside " + what +
+           ", since causal counts from the first key, but got causal for " +
+           std::to_string(p.queries) + " queries and " +
+           std::to_string(p.keys) + " keys";
+  return std::nullopt;
+}
+
 std::optional<std::string> attn::check(const Problem &p) {
   if (auto sentence = checkLimits(p))
     return sentence;
@@ -377,6 +415,8 @@ std::optional<std::string> attn::check(const Problem &p) {
     if (auto sentence = check(*p.pattern, p))
       return sentence;
   if (auto sentence = checkAlignment(p.alignment, p.dtype))
+    return sentence;
+  if (auto sentence = checkPlace(p))
     return sentence;
   bool isBackward = p.direction == Direction::backward;
   if (isBackward && p.dtype == DataType::f8e4m3)

@@ -52,7 +52,8 @@ static std::vector<RoleFacts> readTable() {
                    keys = Extent::keys, headDim = Extent::headDim,
                    headDimV = Extent::headDimV, keptRows = Extent::keptRows,
                    queryBlocks = Extent::queryBlocks,
-                   keyBlocks = Extent::keyBlocks, offsets = Extent::offsets;
+                   keyBlocks = Extent::keyBlocks, offsets = Extent::offsets,
+                   tablePages = Extent::tablePages;
   return {
 #define ATTN_ARRAY(role, name, forward, backward, element, ...)                \
   array(name, Flow::forward, Flow::backward, Element::element, {__VA_ARGS__}),
@@ -126,6 +127,10 @@ static std::string_view suffixOf(Facet facet) {
     return "_stride_row";
   case Facet::map:
     return "_map";
+  case Facet::octetMap:
+    return "_octet_map";
+  case Facet::rowMap:
+    return "_row_map";
   case Facet::stride0:
     return "_stride_0";
   case Facet::stride1:
@@ -146,6 +151,11 @@ static std::string_view suffixOf(Facet facet) {
   return "";
 }
 
+bool attn::isMap(Facet facet) {
+  return std::find(std::begin(kMaps), std::end(kMaps), facet) !=
+         std::end(kMaps);
+}
+
 bool attn::hasFacet(Role role, Facet facet) {
   const RoleFacts &facts = factsOf(role);
   if (facet == Facet::itself)
@@ -160,6 +170,8 @@ bool attn::hasFacet(Role role, Facet facet) {
            (facts.memory == Memory::round &&
             facts.element == Element::scores) ||
            (facts.isArray() && facts.shape.size() == 4);
+  if (isMap(facet))
+    return facts.isArray() && facts.shape.size() == 4;
   return facts.isArray();
 }
 
@@ -270,12 +282,25 @@ int64_t attn::valueOf(Extent extent, const Problem &problem) {
                : 0;
   case Extent::offsets:
     return problem.batch < 0 ? problem.batch : problem.batch + 1;
+  case Extent::tablePages:
+    return problem.place.isPaged()
+               ? blocksOf(problem.keys, problem.place.pageRows)
+               : -1;
+  case Extent::pages: // of which a problem may have any number
+    return -1;
+  case Extent::pageRows:
+    return problem.place.pageRows;
   }
   return 0;
 }
 
-std::vector<Extent> attn::shapeOf(Role role, bool isRagged) {
+std::vector<Extent> attn::shapeOf(Role role, bool isRagged,
+                                  const Placement &place) {
   std::vector<Extent> shape = factsOf(role).shape;
+  if (place.isPaged() && (role == Role::k || role == Role::v)) {
+    shape[0] = Extent::pages;
+    shape[2] = Extent::pageRows;
+  }
   if (!isRagged || shape.size() < 3 || shape.front() != Extent::batch)
     return shape;
   shape.erase(shape.begin());
@@ -286,7 +311,7 @@ std::vector<Extent> attn::shapeOf(Role role, bool isRagged) {
 
 std::vector<int64_t> attn::sizesOf(Role role, const Problem &problem) {
   std::vector<int64_t> sizes;
-  for (Extent extent : shapeOf(role, problem.ragged.has_value()))
+  for (Extent extent : shapeOf(role, problem.ragged.has_value(), problem.place))
     sizes.push_back(valueOf(extent, problem));
   return sizes;
 }

@@ -132,6 +132,16 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
   if (query == 3 * kWarpgroupRows && problem.headDimV > mostOfThree)
     return "expects a head dim of v up to " + number(mostOfThree) +
            " with three warpgroups, but got " + number(problem.headDimV);
+  if (problem.place.any() && bytesOf(problem.dtype) != 2)
+    return "expects bf16 or f16 beside " + str(problem.place) + ", but got " +
+           std::string(name(problem.dtype));
+  // Boxes lie in one page each: of pages that tiles divide, or the reverse,
+  // there are the fewest.
+  int64_t page = problem.place.pageRows;
+  bool isPowerOfTwo = (page & (page - 1)) == 0;
+  if (page > 0 && isPowerOfTwo && page % key != 0 && key % page != 0)
+    return "expects keys that divide pages of " + number(page) +
+           ", or the reverse, but got " + number(key);
   // A step of P V contracts 32 bytes of keys.
   bool isSplit = needsSplit(problem);
   int64_t keyStep =
@@ -168,6 +178,21 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
 static std::optional<std::string> checkPattern(const Tiles &t,
                                                const Problem &problem) {
   return checkTilesOfBlocks({t.get("query"), t.get("key")}, problem);
+}
+
+/// Of warps that are all alike nobody reads ahead of the others.
+static std::optional<std::string> checkNoPages(const Problem &problem) {
+  if (!problem.place.isPaged())
+    return std::nullopt;
+  return "expects wgmma for " + str(problem.place) +
+         ", since the copy engine takes them, but got mma.sync";
+}
+
+static std::optional<std::string> checkPortable(const Tiles &t,
+                                                const Problem &problem) {
+  if (auto sentence = checkNoPages(problem))
+    return sentence;
+  return checkPattern(t, problem);
 }
 
 static Launches launchesOfPipeline(const Tiles &t) {
@@ -225,6 +250,13 @@ static std::optional<std::string> checkParts(const Tiles &t,
   return std::nullopt;
 }
 
+static std::optional<std::string> checkPortableParts(const Tiles &t,
+                                                     const Problem &problem) {
+  if (auto sentence = checkNoPages(problem))
+    return sentence;
+  return checkParts(t, problem);
+}
+
 static std::optional<std::string> checkPipelineInParts(const Tiles &t,
                                                        const Problem &problem) {
   if (auto sentence = checkParts(t, problem))
@@ -257,7 +289,7 @@ static Form portableInParts() {
        {},
        buildInParts,
        nullptr,
-       checkParts});
+       checkPortableParts});
   form.launches = launchesInParts;
   return form;
 }
@@ -290,7 +322,7 @@ ScheduleKind flash() {
                    {},
                    build,
                    nullptr,
-                   checkPattern};
+                   checkPortable};
   // More keys are legal, but of 210 problems on an H100 none had a kernel with
   // 192 within 1 % of its best, 224 within 2 % or 256 within 11 %; in 8 bits
   // they lost 4 to 23 %.

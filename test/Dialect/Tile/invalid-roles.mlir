@@ -37,12 +37,12 @@ func.func private @map_element(!tile.tensor_map<64x64xf64>)
 
 // -----
 
-// expected-error @below {{expects boxes of 8 to 256 rows in steps of 8, but got 60}}
+// expected-error @below {{expects boxes of one row, or of 8 to 256 in steps of 8, but got 60}}
 func.func private @map_rows_in_eights(!tile.tensor_map<60x64xbf16>)
 
 // -----
 
-// expected-error @below {{expects boxes of 8 to 256 rows in steps of 8, but got 264}}
+// expected-error @below {{expects boxes of one row, or of 8 to 256 in steps of 8, but got 264}}
 func.func private @map_rows_at_most(!tile.tensor_map<264x64xbf16>)
 
 // -----
@@ -77,8 +77,8 @@ func.func private @queue_slots(!tile.queue<65x4>)
 
 // -----
 
-// expected-error @below {{expects 1 to 4 values in a message, but got 5}}
-func.func private @queue_values(!tile.queue<2x5>)
+// expected-error @below {{expects 1 to 8 values in a message, but got 9}}
+func.func private @queue_values(!tile.queue<2x9>)
 
 // -----
 

@@ -40,6 +40,10 @@ gpu.module @kernels {
         tile.push %queue[%c0] parity %c0, %d, %d, %d : <2x3>
         tile.mbarrier_wait %full[%c0] parity %c0 : <2>
         tile.tma_load %map[%c0, %d, %c0] to %s[%c0] arrive %full[%c0] : <64x64xbf16> to <2x64x64xbf16, sw128>, <2>
+        // CHECK: tile.mbarrier_expect %[[FULL]][%[[C0]]] bytes of %[[S]] : <2>, <2x64x64xbf16, sw128>
+        // CHECK: tile.tma_load_rows %[[MAP]][%[[C0]], %[[D]], %[[C0]]] to %[[S]][%[[C0]], %[[C0]]] at %[[FULL]][%[[C0]]] : <64x64xbf16> to <2x64x64xbf16, sw128>, <2>
+        tile.mbarrier_expect %full[%c0] bytes of %s : <2>, <2x64x64xbf16, sw128>
+        tile.tma_load_rows %map[%c0, %d, %c0] to %s[%c0, %c0] at %full[%c0] : <64x64xbf16> to <2x64x64xbf16, sw128>, <2>
       }
       // CHECK: tile.role "consumer" warps 4 registers 240 {
       tile.role "consumer" warps 4 registers 240 {

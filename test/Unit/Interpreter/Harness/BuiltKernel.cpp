@@ -57,7 +57,12 @@ void BuiltKernel::check(FlashCase &flash, InterpreterOptions options) {
   tile::Traffic counted;
   for (tile::KernelOp each : launchedWith(kernel)) {
     FailureOr<tile::Traffic> one = tile::countTraffic(
-        each, flash.grid(launchOf(each)), flash.scalars(each));
+        each, flash.grid(launchOf(each)), flash.scalars(each),
+        [&](unsigned argument, int64_t offset) -> std::optional<int64_t> {
+          if (!flash.placed)
+            return std::nullopt;
+          return flash.placed->numberAt(*roleOf(each, argument), offset);
+        });
     ASSERT_TRUE(succeeded(one));
     counted += *one;
   }

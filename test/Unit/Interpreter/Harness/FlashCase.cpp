@@ -69,12 +69,18 @@ SmallVector<tile::KernelOp> attn::launchedWith(tile::KernelOp kernel) {
   return all;
 }
 
+/// The same with keys one after the other.
+static Problem inOrder(Problem problem) {
+  problem.place = {};
+  return problem;
+}
+
 FlashCase::FlashCase(const Problem &problem, const Tiles &tiles, uint64_t seed)
     : problem(problem), tiles(tiles),
       scale(1 / std::sqrt(double(problem.headDim))) {
   Normals normal(seed);
   auto fill = [&](std::vector<float> &array, const char *name) {
-    array.resize(shapeOfArray(name, problem).elements());
+    array.resize(shapeOfArray(name, inOrder(problem)).elements());
     for (float &value : array)
       value = rounded(problem.dtype, normal());
   };
@@ -90,15 +96,48 @@ void FlashCase::list(const ListedBlocks::Owners &owners,
   consultOracle();
 }
 
+void FlashCase::place(uint64_t seed, bool usesAll) {
+  placed.emplace(problem, seed, usesAll);
+  consultOracle();
+}
+
+double FlashCase::attendPlaced(const std::vector<float> &values,
+                               std::vector<double> &o,
+                               std::vector<double> &lse) const {
+  double squares = 0;
+  for (int64_t batch = 0; batch < problem.batch; ++batch) {
+    Problem entry = placed->entry(batch);
+    auto array = [&](const std::vector<float> &data, Role role) {
+      ArrayShape shape = shapeOfArray(role, inOrder(problem));
+      oracle::Array all = oracleArray(data, shape);
+      all.data += batch * all.strides[0];
+      return all;
+    };
+    int64_t rows = batch * problem.heads * problem.queries;
+    oracle::Problem one = oracleProblem(entry, scale);
+    auto attend = [&](auto... clauses) {
+      return oracle::attention(one, clauses..., array(q, Role::q),
+                               array(k, Role::k), array(values, Role::v),
+                               o.data() + rows * problem.headDimV,
+                               lse.data() + rows);
+    };
+    double size = clauses ? attend(clauses->clauses()) : attend();
+    squares += size * size;
+  }
+  return std::sqrt(squares);
+}
+
 double FlashCase::attend(const std::vector<float> &values,
                          std::vector<double> &o,
                          std::vector<double> &lse) const {
+  if (placed)
+    return attendPlaced(values, o, lse);
   if (clauses)
     return attendClauses(values, o, lse);
   if (lists)
     return attendListed(values, o, lse);
   auto array = [&](const std::vector<float> &data, const char *name) {
-    return oracleArray(data, shapeOfArray(name, problem));
+    return oracleArray(data, shapeOfArray(name, inOrder(problem)));
   };
   return oracle::attention(oracleProblem(problem, scale), array(q, "q"),
                            array(k, "k"), array(values, "v"), o.data(),
@@ -127,7 +166,7 @@ double FlashCase::attendClauses(const std::vector<float> &values,
     return band.sees(pair.query, pair.key) && (!ofRegion || ofRegion(pair));
   };
   auto array = [&](const std::vector<float> &data, const char *name) {
-    return oracleArray(data, shapeOfArray(name, problem));
+    return oracleArray(data, shapeOfArray(name, inOrder(problem)));
   };
   Problem open = problem;
   open.mask = {};
@@ -204,7 +243,11 @@ std::array<int64_t, 3> FlashCase::grid(int64_t launch) const {
 }
 
 SmallVector<int64_t> FlashCase::scalars(tile::KernelOp kernel) const {
-  return scalarsOf(kernel, problem);
+  SmallVector<int64_t> values = scalarsOf(kernel, problem);
+  if (placed)
+    for (auto [i, value] : llvm::enumerate(values))
+      value = placed->integerOf(*roleOf(kernel, i)).value_or(value);
+  return values;
 }
 
 FailureOr<tile::Traffic> FlashCase::count(tile::KernelOp kernel,
@@ -253,6 +296,8 @@ Outcome FlashCase::run(tile::KernelOp kernel,
     lists->upload(memory, addresses);
   if (clauses)
     clauses->upload(memory, addresses);
+  if (placed)
+    placed->upload(memory, k, v, addresses);
   Outcome outcome;
   ScopedDiagnosticHandler handler(kernel.getContext(),
                                   [&](Diagnostic &diagnostic) {
@@ -286,6 +331,11 @@ FlashCase::argumentsOf(tile::KernelOp kernel, GlobalMemory &memory,
       arguments.push_back(*known);
       continue;
     }
+    if (placed)
+      if (auto argument = placed->argumentOf(role, type, addresses)) {
+        arguments.push_back(*argument);
+        continue;
+      }
     // What nobody has written is reported when it is read.
     if (auto words = kernel.getArgAttrOfType<IntegerAttr>(i, kPerBlockAttr)) {
       std::vector<int32_t> zeros(words.getInt() * grid()[0]);

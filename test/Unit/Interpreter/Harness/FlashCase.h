@@ -12,6 +12,7 @@
 #include "Harness/ClauseCase.h"
 #include "Harness/Draws.h"
 #include "Harness/ListedBlocks.h"
+#include "Harness/PlacedKeys.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -72,6 +73,10 @@ public:
   void list(const ListedBlocks::Owners &owners,
             const ListedBlocks::Shares &shares, uint64_t seed);
   std::optional<ListedBlocks> lists;
+  /// Places keys where a problem's device says, all or some of them, and works
+  /// out the truth.
+  void place(uint64_t seed, bool usesAll = false);
+  std::optional<PlacedKeys> placed;
   /// What the IR of a launch moves, and what the schedule promises of each:
   /// lists say what moves, whatever a mask hides of it.
   mlir::FailureOr<tile::Traffic> count(tile::KernelOp kernel,
@@ -110,6 +115,9 @@ private:
                 std::vector<double> &lse) const;
   /// The same of the keys that lists show, row by row.
   double attendListed(const std::vector<float> &values, std::vector<double> &o,
+                      std::vector<double> &lse) const;
+  /// The same of the keys that batch entries use.
+  double attendPlaced(const std::vector<float> &values, std::vector<double> &o,
                       std::vector<double> &lse) const;
   /// The same with clauses.
   double attendClauses(const std::vector<float> &values, std::vector<double> &o,

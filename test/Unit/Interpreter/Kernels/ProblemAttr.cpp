@@ -69,4 +69,19 @@ TEST(ProblemAttr, Clauses) {
   EXPECT_EQ(str(p.clauses), "sees, score, sinks");
 }
 
+TEST(ProblemAttr, Placement) {
+  mlir::MLIRContext context;
+  Problem p;
+  p.queries = 1, p.keys = 128, p.headDim = p.headDimV = 64;
+  EXPECT_FALSE(problemAttr(&context, p).contains("used_keys_bits"));
+  for (const Placement &place :
+       {Placement{32, 0}, Placement{64, 0}, Placement{32, 16}}) {
+    p.place = place;
+    std::optional<Problem> read = problemFromAttr(problemAttr(&context, p));
+    ASSERT_TRUE(read);
+    EXPECT_TRUE(read->place == place) << str(place);
+  }
+  EXPECT_EQ(str(p.place), "pages of 16 keys with lengths(k)");
+}
+
 } // namespace

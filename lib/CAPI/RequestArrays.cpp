@@ -1,0 +1,119 @@
+//===- RequestArrays.cpp - Arrays that a request may leave out ------------===//
+
+#include "RequestArrays.h"
+
+#include "attn/IR/Clauses.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <cstddef>
+
+using namespace attn;
+
+/// The arrays of lists, in the order of arraysOf.
+using Lists = llvm::SmallVector<const attn_buffer *, 8>;
+static Lists listsOf(const attn_forward_request &source) {
+  return {source.partial_counts, source.partial_blocks, source.full_counts,
+          source.full_blocks};
+}
+static Lists listsOf(const attn_backward_request &source) {
+  return {source.partial_counts,
+          source.partial_blocks,
+          source.full_counts,
+          source.full_blocks,
+          source.transposed_partial_counts,
+          source.transposed_partial_blocks,
+          source.transposed_full_counts,
+          source.transposed_full_blocks};
+}
+
+/// Adds a place for each array of lists, and says what their blocks are.
+template <typename Source>
+static Outcome readLists(const Source &source, AttentionRequest &request,
+                         llvm::SmallVectorImpl<const attn_buffer *> &buffers) {
+  bool isThere =
+      source.struct_size >= offsetof(Source, block_keys) + sizeof(int64_t);
+  Lists lists(listsOf(Source()).size(), nullptr);
+  if (isThere)
+    lists = listsOf(source);
+  buffers.append(lists);
+  if (llvm::all_of(lists, [](const attn_buffer *list) { return !list; }))
+    return std::nullopt;
+  request.blocks = BlockSize{source.block_queries, source.block_keys};
+  for (int64_t rows : {request.blocks->queries, request.blocks->keys})
+    if (rows <= 0 || rows % kBlockMultiple != 0)
+      return invalid("expects blocks of multiples of " +
+                     std::to_string(kBlockMultiple) +
+                     " queries and keys, but got " + str(*request.blocks));
+  return std::nullopt;
+}
+
+/// Adds places for the offsets of sequences, and says how long they may be.
+static Outcome readRagged(const attn_backward_request &, AttentionRequest &,
+                          llvm::SmallVectorImpl<const attn_buffer *> &) {
+  return std::nullopt;
+}
+static Outcome readRagged(const attn_forward_request &source,
+                          AttentionRequest &request,
+                          llvm::SmallVectorImpl<const attn_buffer *> &buffers) {
+  bool isThere = source.struct_size >=
+                 offsetof(attn_forward_request, wide_offsets) + sizeof(int64_t);
+  const attn_buffer *q = isThere ? source.cu_q : nullptr,
+                    *k = isThere ? source.cu_k : nullptr;
+  buffers.append({q, k});
+  if (!q && !k)
+    return std::nullopt;
+  if (!q || !k)
+    return invalid("expects cu_q and cu_k together, the offsets of queries and "
+                   "of keys");
+  Ragged ragged;
+  ragged.longest = {source.longest_q, source.longest_k};
+  ragged.isWide = source.wide_offsets != 0;
+  for (int64_t longest : {source.longest_q, source.longest_k})
+    if (longest < 0 || longest > kMaxRows)
+      return invalid("expects the longest sequences between 0 and " +
+                     std::to_string(kMaxRows) + ", but got " +
+                     std::to_string(longest));
+  request.ragged = ragged;
+  return std::nullopt;
+}
+
+/// Adds places for what tells where rows lie, which only forward requests have.
+static void readPlace(const attn_backward_request &, AttentionRequest &,
+                      llvm::SmallVectorImpl<const attn_buffer *> &) {}
+static void readPlace(const attn_forward_request &source,
+                      AttentionRequest &request,
+                      llvm::SmallVectorImpl<const attn_buffer *> &buffers) {
+  bool isThere =
+      source.struct_size >=
+      offsetof(attn_forward_request, used_keys_bits) + sizeof(int64_t);
+  buffers.push_back(isThere ? source.used_keys : nullptr);
+  buffers.push_back(isThere ? source.page_table : nullptr);
+  if (isThere && source.used_keys && source.used_keys_bits != 0)
+    request.usedKeysBits = source.used_keys_bits;
+}
+
+template <typename Source>
+static Outcome readAll(const Source &source, AttentionRequest &request,
+                       llvm::SmallVectorImpl<const attn_buffer *> &buffers) {
+  if (Outcome fault = readLists(source, request, buffers))
+    return fault;
+  if (Outcome fault = readRagged(source, request, buffers))
+    return fault;
+  readPlace(source, request, buffers);
+  return std::nullopt;
+}
+
+Outcome
+attn::readOptional(const attn_forward_request &source,
+                   AttentionRequest &request,
+                   llvm::SmallVectorImpl<const attn_buffer *> &buffers) {
+  return readAll(source, request, buffers);
+}
+
+Outcome
+attn::readOptional(const attn_backward_request &source,
+                   AttentionRequest &request,
+                   llvm::SmallVectorImpl<const attn_buffer *> &buffers) {
+  return readAll(source, request, buffers);
+}

@@ -1,0 +1,254 @@
+"""Attention on a cache of keys and values, as servers call it.
+
+    o = attn.attention_with_kvcache(q, k_cache, v_cache, cache_seqlens=lengths,
+                                    page_table=table)
+
+Names and layouts are those of FlashAttention: heads come before the head
+dimension, tokens before heads.  How many tokens of the cache a sequence has is
+on the device, and so is the table of its pages: a CUDA graph that was captured
+once is right for whatever they hold when it is replayed.
+"""
+
+# mypy: allow-untyped-calls
+
+from __future__ import annotations
+
+from typing import Any, Optional, Sequence
+
+import torch
+from torch import Tensor
+
+from . import _clauses, _forward, _launch
+from ._arrays import Array, type_name
+from ._block_lists import describe_elements
+from ._errors import UnsupportedError
+from ._problem import mask_name, scale_number
+from ._torch_ops import _library, _no_lse, _tags
+from ._dlpack import row_major
+from ._launch import result_strides
+
+#: Pages have a multiple of so many tokens.
+PAGE_MULTIPLE = 8
+_BITS = {torch.int32: 32, torch.int64: 64}
+
+_library.define(
+    "with_kvcache(Tensor q, Tensor k_cache, Tensor v_cache, "
+    "Tensor cache_seqlens, Tensor? page_table, str mask, float? scale, "
+    "float? softcap, bool with_lse, str? schedule) -> (Tensor, Tensor)",
+    tags=_tags)
+
+
+def _heads_first(tensor: Tensor) -> Tensor:
+    return tensor.transpose(1, 2)
+
+
+def _kernel(q: Tensor, k_cache: Tensor, v_cache: Tensor, cache_seqlens: Tensor,
+            page_table: Optional[Tensor], mask: str, scale: Optional[float],
+            softcap: Optional[float], with_lse: bool, schedule: Optional[str]
+            ) -> tuple[Tensor, Tensor]:
+    def place(stream: int, device: int) -> _launch.Placed:
+        named = [("used_keys", cache_seqlens)]
+        if page_table is not None:
+            named.append(("page_table", page_table))
+        return ([(name, _described(array, name, stream, device))
+                 for name, array in named], _BITS[cache_seqlens.dtype])
+
+    heads_first = [_heads_first(each) for each in (q, k_cache, v_cache)]
+    clauses = None
+    if softcap is not None:
+        keys = k_cache.shape[1] * (1 if page_table is None
+                                   else page_table.shape[1])
+        sizes = (*heads_first[0].shape[:3], keys)
+        clauses = _clauses.clauses_of(sizes, {"softcap": softcap})
+    results, _ = _launch.launch(
+        *heads_first, mask=mask, scale=scale, lse_words=int(with_lse),
+        schedule=schedule, clauses=clauses, place_of_rows=place)
+    o = _heads_first(results[0])
+    return (o, results[1]) if with_lse else (o, _no_lse(q))
+
+
+def _described(tensor: Tensor, name: str, stream: int, device: int) -> Array:
+    array = describe_elements(tensor, name, stream)
+    if array.device != device:
+        raise ValueError(f"expects all tensors on one GPU, but got {name} on "
+                         f"GPU {array.device} and q on GPU {device}")
+    return array
+
+
+def _fake(q: Tensor, k_cache: Tensor, v_cache: Tensor, cache_seqlens: Tensor,
+          page_table: Optional[Tensor], mask: str, scale: Optional[float],
+          softcap: Optional[float], with_lse: bool, schedule: Optional[str]
+          ) -> tuple[Tensor, Tensor]:
+    batch, queries, heads, _ = q.shape
+    sizes = (batch, heads, queries, v_cache.shape[3])
+    o = q.new_empty_strided(
+        sizes, result_strides(sizes, _heads_first(q).stride()))
+    if not with_lse:
+        return _heads_first(o), _no_lse(q)
+    return _heads_first(o), q.new_empty_strided(
+        sizes[:3], row_major(sizes[:3]), dtype=torch.float32)
+
+
+def _refuse_gradient(*_: Any) -> Any:
+    raise UnsupportedError(
+        "attn has no gradients of attention on a cache; call it under "
+        "torch.no_grad(), or attn.torch.attention for gradients")
+
+
+_library.impl("with_kvcache", _kernel, "CompositeExplicitAutograd")
+torch.library.register_fake("attn::with_kvcache", _fake, lib=_library)
+torch.library.register_autograd("attn::with_kvcache", _refuse_gradient,
+                                lib=_library)
+
+
+# -- The call -----------------------------------------------------------------
+
+
+def _check_tensors(q: Any, k_cache: Any, v_cache: Any) -> None:
+    shapes = []
+    for name, tensor in (("q", q), ("k_cache", k_cache), ("v_cache", v_cache)):
+        if not isinstance(tensor, Tensor):
+            raise TypeError(f"{name}: expects a torch.Tensor, but got "
+                            f"{type_name(tensor)}")
+        shapes.append(f"{name} {list(tensor.shape)}")
+    if any(tensor.dim() != 4 for tensor in (q, k_cache, v_cache)):
+        raise ValueError(
+            "expects q [batch, queries, heads, head_dim], k_cache [batch, "
+            "keys, kv_heads, head_dim] or [pages, tokens of a page, kv_heads, "
+            f"head_dim], and v_cache likewise, but got {', '.join(shapes)}")
+
+
+def _lengths(cache_seqlens: Any, q: Tensor) -> Tensor:
+    """As a tensor, a number for each sequence."""
+    if isinstance(cache_seqlens, int) and not isinstance(cache_seqlens, bool):
+        return torch.full(q.shape[:1], cache_seqlens, dtype=torch.int32,
+                          device=q.device)
+    if not isinstance(cache_seqlens, Tensor):
+        raise TypeError(f"cache_seqlens: expects an integer or a torch.Tensor, "
+                        f"but got {type_name(cache_seqlens)}")
+    if cache_seqlens.dtype not in _BITS:
+        raise TypeError(f"cache_seqlens: expects int32 or int64, but got "
+                        f"{cache_seqlens.dtype}")
+    if cache_seqlens.shape != q.shape[:1]:
+        raise ValueError(
+            f"cache_seqlens: expects a number for each of {q.shape[0]} "
+            f"sequences, but got shape {list(cache_seqlens.shape)}")
+    return cache_seqlens
+
+
+def _check_table(table: Any, q: Tensor, k_cache: Tensor) -> None:
+    if not isinstance(table, Tensor):
+        raise TypeError(f"page_table: expects a torch.Tensor, but got "
+                        f"{type_name(table)}")
+    if table.dtype != torch.int32:
+        raise TypeError(f"page_table: expects int32, but got {table.dtype}")
+    if table.dim() != 2 or table.shape[0] != q.shape[0]:
+        raise ValueError(
+            f"page_table: expects [batch, pages of a sequence] for "
+            f"{q.shape[0]} sequences, but got shape {list(table.shape)}")
+    if k_cache.shape[1] % PAGE_MULTIPLE or k_cache.shape[1] == 0:
+        raise ValueError(
+            f"k_cache: expects pages of a multiple of {PAGE_MULTIPLE} tokens, "
+            f"but got {k_cache.shape[1]}")
+
+
+def check_contents(k_cache: Tensor, cache_seqlens: Tensor,
+                   page_table: Optional[Tensor]) -> None:
+    """Waits for the lengths and the table, and looks at them: ValueError."""
+    lengths = cache_seqlens.tolist()
+    columns = 1 if page_table is None else page_table.shape[1]
+    most = k_cache.shape[1] * columns
+    for sequence, length in enumerate(lengths):
+        if not 0 <= length <= most:
+            raise ValueError(
+                f"cache_seqlens[{sequence}]: expects 0 to {most}, the tokens "
+                f"that there is room for, but got {length}")
+    if page_table is None:
+        return
+    rows = k_cache.shape[1]
+    for sequence, pages in enumerate(page_table.tolist()):
+        for column in range(-(-lengths[sequence] // rows)):
+            if not 0 <= pages[column] < k_cache.shape[0]:
+                raise ValueError(
+                    f"page_table[{sequence}, {column}]: expects a page, 0 to "
+                    f"{k_cache.shape[0] - 1}, but got {pages[column]}")
+
+
+def _mask(causal: bool, window_size: Sequence[Optional[int]]) -> str:
+    """FlashAttention's words: -1 is no bound, and sides count from the
+    bottom-right corner."""
+    left, right = (None if side is None or side < 0 else side
+                   for side in window_size)
+    if causal:
+        right = 0
+    if left is None and right is None:
+        return "none"
+    if left is None and right == 0:
+        return "causal_bottom_right"
+    return mask_name(window=(left, right))
+
+
+def _schedule(num_splits: int) -> Optional[str]:
+    if not isinstance(num_splits, int) or num_splits < 0:
+        raise ValueError(f"num_splits: expects 0, for a number that is "
+                         f"derived, or more, but got {num_splits!r}")
+    return None if num_splits == 0 else f"flash, parts = {num_splits}"
+
+
+def attention_with_kvcache(
+        q: Tensor, k_cache: Tensor, v_cache: Tensor, *, cache_seqlens: Any,
+        page_table: Optional[Tensor] = None,
+        block_table: Optional[Tensor] = None, causal: bool = True,
+        softmax_scale: Optional[float] = None,
+        window_size: Sequence[Optional[int]] = (-1, -1),
+        softcap: Optional[float] = None, num_splits: int = 0,
+        return_softmax_lse: bool = False, schedule: Optional[str] = None,
+        check: bool = False) -> Any:
+    """Attention of new tokens on a cache of keys and values, on a GPU.
+
+        q         [batch, queries, heads, head_dim]
+        k_cache   [batch, keys, kv_heads, head_dim], or with a page_table
+                  [pages, tokens of a page, kv_heads, head_dim]
+        v_cache   likewise, with head_dim_v
+        o         [batch, queries, heads, head_dim_v]
+        lse       [batch, heads, queries], fp32, natural
+
+    The innermost stride is 1; all others are free, so pages may have their
+    heads first, and k_cache and v_cache may be slices of one tensor.  The
+    tokens of the queries are in the cache already: nothing is written to it.
+
+    cache_seqlens  [batch] of int32 or int64 on the GPU, or one number: how
+                   many tokens of the cache each sequence has.  0 gives o = 0
+                   and lse = -inf.  What lies behind may be anything, NaN too
+    page_table     [batch, pages of a sequence] of int32: the pages of each
+                   sequence, in order; block_table is the same.  Tokens of a
+                   page are a multiple of 8.  Entries behind the tokens that a
+                   sequence has are not read as pages
+    causal         query i of n sees keys up to length - n + i
+    window_size    (left, right), counted from the same corner; -1 is no bound
+    softcap        scores become softcap * tanh(score / softcap)
+    num_splits     blocks that share the keys of a sequence: 0 is derived
+    schedule       overrules the choice, as in attn.forward
+    check          wait for lengths and table, and see whether they are in
+                   range; an entry that is no page is undefined without it
+
+    Nothing waits for the GPU: a captured CUDA graph is right for the lengths
+    and pages that it finds when it is replayed.  There are no gradients.
+    """
+    _check_tensors(q, k_cache, v_cache)
+    if page_table is not None and block_table is not None:
+        raise ValueError("expects page_table or block_table, which are the "
+                         "same, but got both")
+    table = block_table if page_table is None else page_table
+    lengths = _lengths(cache_seqlens, q)
+    if table is not None:
+        _check_table(table, q, k_cache)
+    if schedule is not None and num_splits:
+        raise ValueError("expects num_splits or a schedule, but got both")
+    if check:
+        check_contents(k_cache, lengths, table)
+    o, lse = torch.ops.attn.with_kvcache(
+        q, k_cache, v_cache, lengths, table, _mask(causal, window_size),
+        scale_number(softmax_scale), softcap, return_softmax_lse,
+        schedule if num_splits == 0 else _schedule(num_splits))
+    return (o, lse) if return_softmax_lse else o
