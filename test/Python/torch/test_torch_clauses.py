@@ -377,6 +377,9 @@ def test_torch_compile_of_flex_attention(gradients):
 
 
 def test_torch_compile_sees_numbers_that_change(calls):
+    """A number that torch.compile takes for dynamic, it does not compare with
+    objects: so `dynamic=False`, as docs/using.md says."""
+    torch._dynamo.reset()
     width = 5
 
     def function(q, k, v):
@@ -384,7 +387,8 @@ def test_torch_compile_sees_numbers_that_change(calls):
                                     abs(i - j) < width)
 
     q, k, v = make()
-    compiled = torch.compile(function, backend="eager", fullgraph=True)
+    compiled = torch.compile(function, backend="eager", fullgraph=True,
+                             dynamic=False)
     for width in (5, 9, 9, 17):
         torch.testing.assert_close(compiled(q, k, v), function(q, k, v))
     with pytest.raises(Exception, match="the truth of a symbol"):
