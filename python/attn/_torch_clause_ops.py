@@ -1,14 +1,14 @@
 """The operators of PyTorch for attention with clauses and lists of blocks.
 
     clauses_forward(q, k, v, arrays, text, names, lists, transposed,
-                    block_size, mask, scale, words, schedule)
+                    block_queries, block_keys, mask, scale, words, schedule)
                     -> (o, lse, lse_low)
     clauses_backward(do, q, k, v, o, lse, lse_low, dlse, arrays, text, names,
-                     lists, transposed, block_size, mask, scale)
+                     lists, transposed, block_queries, block_keys, mask, scale)
                     -> (dq, dk, dv)
 
 They are what a graph has in the place of functions of Python: the text of
-clauses, what it captures as tensors, each with its name and type, "c0 i32",
+clauses, what it captures as tensors, names and types as "c0 i32, c1 f32",
 and two or four lists.  `transposed` are those by keys, which gradients walk, or
 none: then each call of clauses_backward makes them.  Without `words` lse, or
 lse_low, are empty.
@@ -32,13 +32,15 @@ from ._trace import Capture
 _library = torch.library.Library("attn", "FRAGMENT")
 _library.define(
     "clauses_forward(Tensor q, Tensor k, Tensor v, Tensor[] arrays, str text, "
-    "str[] names, Tensor[] lists, Tensor[] transposed, int[] block_size, "
+    "str names, Tensor[] lists, Tensor[] transposed, int block_queries, "
+    "int block_keys, "
     "str mask, float? scale, int words, str? schedule) -> "
     "(Tensor, Tensor, Tensor)", tags=_torch_ops.TAGS)
 _library.define(
     "clauses_backward(Tensor do, Tensor q, Tensor k, Tensor v, Tensor o, "
     "Tensor lse, Tensor lse_low, Tensor? dlse, Tensor[] arrays, str text, "
-    "str[] names, Tensor[] lists, Tensor[] transposed, int[] block_size, "
+    "str names, Tensor[] lists, Tensor[] transposed, int block_queries, "
+    "int block_keys, "
     "str mask, float? scale) -> (Tensor, Tensor, Tensor)",
     tags=_torch_ops.TAGS)
 
@@ -48,10 +50,11 @@ class Spelled(NamedTuple):
 
     arrays: list[Tensor]
     text: str
-    names: list[str]
+    names: str
     lists: list[Tensor]
     transposed: list[Tensor]
-    block_size: list[int]
+    block_queries: int
+    block_keys: int
 
 
 def spell(clauses: Optional[Clauses], lists: Sequence[Tensor],
@@ -59,37 +62,38 @@ def spell(clauses: Optional[Clauses], lists: Sequence[Tensor],
     captures = clauses.captures if clauses is not None else ()
     return Spelled([capture.array for capture in captures],
                    clauses.text if clauses is not None else "",
-                   [f"{capture.name} {capture.type}" for capture in captures],
-                   list(lists), list(transposed), list(block_size))
+                   ", ".join([f"{capture.name} {capture.type}"
+                              for capture in captures]),
+                   list(lists), list(transposed), *block_size)
 
 
-def _clauses_of(arrays: Sequence[Tensor], text: str, names: Sequence[str]
+def _clauses_of(arrays: Sequence[Tensor], text: str, names: str
                 ) -> Optional[Clauses]:
     if not text:
         return None
     return Clauses(text, tuple(
         Capture(name.split()[0], array, name.split()[1])
-        for name, array in zip(names, arrays)))
+        for name, array in zip(names.split(", "), arrays)))
 
 
 def _mask_of(lists: Sequence[Tensor], transposed: Sequence[Tensor],
-             block_size: Sequence[int]) -> Optional[BlockMask]:
+             block_size: tuple[int, int]) -> Optional[BlockMask]:
     if not lists:
         return None
-    mask = BlockMask(*lists, block_size=tuple(block_size))
+    mask = BlockMask(*lists, block_size=block_size)
     if transposed:
         mask.keep_transposed(BlockMask(*transposed,
-                                       block_size=tuple(block_size)[::-1]))
+                                       block_size=block_size[::-1]))
     return mask
 
 
 def _forward(q: Tensor, k: Tensor, v: Tensor, arrays: list[Tensor], text: str,
-             names: list[str], lists: list[Tensor], transposed: list[Tensor],
-             block_size: list[int], mask: str, scale: Optional[float],
-             words: int, schedule: Optional[str]) -> Any:
+             names: str, lists: list[Tensor], transposed: list[Tensor],
+             block_queries: int, block_keys: int, mask: str,
+             scale: Optional[float], words: int, schedule: Optional[str]) -> Any:
     results = _forward_way.launch_clauses(
         q, k, v, mask=mask, scale=scale, lse_words=words, schedule=schedule,
-        block_mask=_mask_of(lists, transposed, block_size),
+        block_mask=_mask_of(lists, transposed, (block_queries, block_keys)),
         clauses=_clauses_of(arrays, text, names))
     return (*results, *(_nothing(q) for _ in range(3 - len(results))))
 
@@ -99,9 +103,9 @@ def _nothing(q: Tensor) -> Tensor:
 
 
 def _forward_fake(q: Tensor, k: Tensor, v: Tensor, arrays: list[Tensor],
-                  text: str, names: list[str], lists: list[Tensor],
-                  transposed: list[Tensor], block_size: list[int], mask: str,
-                  scale: Optional[float], words: int,
+                  text: str, names: str, lists: list[Tensor],
+                  transposed: list[Tensor], block_queries: int,
+                  block_keys: int, mask: str, scale: Optional[float], words: int,
                   schedule: Optional[str]) -> Any:
     o, lse, low = _torch_ops.two_words_fake(q, k, v, mask, scale, schedule)
     return (o, lse if words > 0 else _nothing(q),
@@ -110,12 +114,12 @@ def _forward_fake(q: Tensor, k: Tensor, v: Tensor, arrays: list[Tensor],
 
 def _backward(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
               lse: Tensor, lse_low: Tensor, dlse: Optional[Tensor],
-              arrays: list[Tensor], text: str, names: list[str],
+              arrays: list[Tensor], text: str, names: str,
               lists: list[Tensor], transposed: list[Tensor],
-              block_size: list[int], mask: str, scale: Optional[float]) -> Any:
+              block_queries: int, block_keys: int, mask: str, scale: Optional[float]) -> Any:
     return _torch_backward.from_clauses(
         do, q, k, v, o, lse, lse_low, dlse, mask, scale,
-        _mask_of(lists, transposed, block_size),
+        _mask_of(lists, transposed, (block_queries, block_keys)),
         _clauses_of(arrays, text, names))
 
 
@@ -125,8 +129,8 @@ def _backward_fake(do: Tensor, q: Tensor, k: Tensor, v: Tensor, *_: Any
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
-    (q, k, v, arrays, text, names, lists, transposed, block_size, mask, scale,
-     words, _) = inputs
+    (q, k, v, arrays, text, names, lists, transposed, queries, keys, mask,
+     scale, words, _) = inputs
     _torch_ops.refuse_gradient(q)
     if words < 2:
         raise ValueError(
@@ -134,7 +138,7 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
             f"needed, but got {words}; attn.torch.attention sees to it")
     ctx.counts = len(arrays), len(lists), len(transposed)
     ctx.save_for_backward(q, k, v, *output, *arrays, *lists, *transposed)
-    ctx.more = text, names, block_size, mask, scale
+    ctx.more = text, names, queries, keys, mask, scale
     ctx.set_materialize_grads(False)
 
 
@@ -142,17 +146,17 @@ def _backward_of_op(ctx: Any, *gradients: Optional[Tensor]) -> Any:
     do, dlse, _ = gradients
     captured, listed, turned = ctx.counts
     nothing = ([None] * captured, None, None, [None] * listed,
-               [None] * turned, None, None, None, None, None)
+               [None] * turned, None, None, None, None, None, None)
     if do is None and dlse is None:
         return (None, None, None, *nothing)
     q, k, v, o, lse, low, *behind = ctx.saved_tensors
-    text, names, block_size, mask, scale = ctx.more
+    text, names, queries, keys, mask, scale = ctx.more
     arrays, lists = behind[:captured], behind[captured:captured + listed]
     if do is None:
         do = torch.zeros_like(o)
     return (*torch.ops.attn.clauses_backward(
         do, q, k, v, o, lse, low, dlse, arrays, text, names, lists,
-        behind[captured + listed:], block_size, mask, scale), *nothing)
+        behind[captured + listed:], queries, keys, mask, scale), *nothing)
 
 
 _library.impl("clauses_forward", _forward, "CompositeExplicitAutograd")

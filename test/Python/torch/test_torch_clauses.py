@@ -397,14 +397,16 @@ def test_torch_compile_sees_numbers_that_change(calls):
             backend="eager", fullgraph=True)(q, k, v)
 
 
-@pytest.mark.parametrize("listed", (False, True))
-def test_opcheck_clauses(gradients, listed):
+@pytest.mark.parametrize("listed, captures", ((False, True), (True, True),
+                                              (False, False)))
+def test_opcheck_clauses(gradients, listed, captures):
     q, k, v = make()
     lists = attn.BlockMask.from_mask(torch.randint(3, (2, 3)), block_size=64)
     arrays = [lists.kv_num_blocks, lists.kv_indices, lists.full_kv_num_blocks,
               lists.full_kv_indices] if listed else []
-    said = ([torch.rand(4)], "alibi(%c0 : !c0)", ["c0 f32"], arrays, [],
-            [64, 64] if listed else [0, 0])
+    text = (([torch.rand(4)], "alibi(%c0 : !c0)", "c0 f32") if captures
+            else ([], "softcap(2.0)", ""))
+    said = (*text, arrays, [], *((64, 64) if listed else (0, 0)))
     for grad, words in ((False, 0), (False, 1), (True, 2)):
         inputs = [t.detach().requires_grad_(grad) for t in (q, k, v)]
         torch.library.opcheck(torch.ops.attn.clauses_forward.default,
