@@ -42,9 +42,10 @@ public:
 
   /// Nothing of a piece that has no pair.
   std::optional<Band> bandOf(const Piece &piece) const;
-  /// The masks of one band, and of two.
+  /// The masks of one band, of two, and of any number.
   RegionMask maskOf(const Band &band) const;
   RegionMask maskOf(const Band &a, const Band &b) const;
+  RegionMask maskAround(ArrayRef<Band> bands) const;
 
 private:
   /// With the sizes that are known.
@@ -204,14 +205,22 @@ RegionMask Matcher::maskOf(const Band &a, const Band &b) const {
     result.isExact = a.isWhole && b.isWhole && !sides.left && *sides.right == 0;
     return result;
   }
-  // Both sides of a window: what either shows, and what is between.
-  Band hull;
+  return maskAround({a, b});
+}
+
+/// Both sides of a window: what any band shows, and what is between.
+RegionMask Matcher::maskAround(ArrayRef<Band> bands) const {
+  Band hull = bands.front();
+  for (const Band &band : bands.drop_front()) {
+    auto widen = [](std::optional<int64_t> &side, std::optional<int64_t> by) {
+      side = side && by ? std::optional(std::max(*side, *by)) : std::nullopt;
+    };
+    widen(hull.left, band.left);
+    widen(hull.right, band.right);
+    hull.isTopLeft &= band.isTopLeft;
+  }
+  hull.first = std::nullopt;
   hull.isWhole = false;
-  if (a.left && b.left)
-    hull.left = std::max(*a.left, *b.left);
-  if (a.right && b.right)
-    hull.right = std::max(*a.right, *b.right);
-  hull.isTopLeft = a.isTopLeft && b.isTopLeft;
   return maskOf(hull);
 }
 
@@ -245,5 +254,7 @@ RegionMask attn::maskOfRegion(Region &sees, std::optional<int64_t> queries,
     return matcher.maskOf(bands.front());
   if (bands.size() == 2)
     return matcher.maskOf(bands[0], bands[1]);
-  return {}; // of no piece, which no mask is, or of many
+  if (bands.size() > 2)
+    return matcher.maskAround(bands);
+  return {}; // of no piece, which no mask is
 }

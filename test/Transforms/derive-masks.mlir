@@ -102,6 +102,27 @@ func.func @two(%q: !q, %k: !k) -> !q {
   return %o : !q
 }
 
+// Of three bands: a window, first keys and first queries, all causal.
+// CHECK-LABEL: @three
+// CHECK: mask(causal) sees
+func.func @three(%q: !q, %k: !k) -> !q {
+  // expected-remark @+1 {{sees is within the mask causal, whose hidden tiles are not loaded, and is asked in every other one; attn.block_lists makes lists of the blocks that it shows}}
+  %o = attn.forward %q, %k, %k
+      sees (%b, %h, %i, %j, %nq, %nk) {
+        %five = arith.constant 5 : index
+        %d = arith.subi %i, %j : index
+        %causal = arith.cmpi sle, %j, %i : index
+        %near = arith.cmpi sle, %d, %five : index
+        %key = arith.cmpi slt, %j, %five : index
+        %query = arith.cmpi slt, %i, %five : index
+        %x = arith.ori %near, %key : i1
+        %y = arith.ori %x, %query : i1
+        %r = arith.andi %causal, %y : i1
+        attn.yield %r : i1
+      } : !q, !k, !k -> !q
+  return %o : !q
+}
+
 // CHECK-LABEL: @gradients
 // CHECK: attn.backward {{.*}} mask(causal) : tensor
 func.func @gradients(%q: !q, %k: !k, %lse: tensor<2x4x?xf32>) -> !q {

@@ -5,7 +5,8 @@
 // made of them, constants are kept outermost in sums of these, so that one
 // address or one conversion to a float serves all columns of a row: `table[i -
 // j]` at column n is `[address - 4 n]`, and `float(j - i)` is `float(j0 - i) +
-// n`, which is exact up to 2^24.
+// n`, which is exact up to 2^24.  Times a number that all elements of a row
+// share it is one instruction: `s float(j - i)` is `n s + s float(j0 - i)`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,8 +66,11 @@ private:
     });
     for (Operation &inner : body.without_terminator()) {
       Value result;
-      if (isa<FragType>(op.getResult().getType()))
+      if (isa<FragType>(op.getResult().getType())) {
         result = ofIndices(b, inner, mapping, hasNumbers);
+        if (!result)
+          result = productOf(b, op, inner, mapping);
+      }
       if (result)
         mapping.map(inner.getResult(0), result);
       else
@@ -102,6 +106,39 @@ private:
     if (isa<arith::AddIOp>(op))
       return b.add(b.add(left, right), c + d);
     return b.add(b.sub(left, right), c - d);
+  }
+
+  /// Whether all elements of a row share a value that a body uses.
+  static bool isOfRow(MapOp map, Value value) {
+    Block &body = map.getBody().front();
+    if (value.getParentBlock() != &body)
+      return true;
+    auto argument = dyn_cast<BlockArgument>(value);
+    constexpr unsigned indices = 2;
+    return argument && argument.getArgNumber() >= indices &&
+           isa<RowType>(
+               map.getInputs()[argument.getArgNumber() - indices].getType());
+  }
+
+  /// Of a product of such a value and an index with a constant (`numberOf`):
+  /// the constant's part is added to that of the index.  Null of others.
+  static Value productOf(Lane &b, MapOp map, Operation &op,
+                         const IRMapping &mapping) {
+    if (!isa<arith::MulFOp>(op))
+      return {};
+    for (unsigned place : {0, 1}) {
+      Value factor = op.getOperand(1 - place);
+      auto sum = mapping.lookupOrDefault(op.getOperand(place))
+                     .getDefiningOp<arith::AddFOp>();
+      if (!sum || !isOfRow(map, factor) ||
+          !sum.getLhs().getDefiningOp<arith::SIToFPOp>() ||
+          !sum.getRhs().getDefiningOp<arith::ConstantOp>())
+        continue;
+      factor = mapping.lookupOrDefault(factor);
+      Value rest = arith::MulFOp::create(b, sum.getLhs(), factor);
+      return math::FmaOp::create(b, sum.getRhs(), factor, rest);
+    }
+    return {};
   }
 
   static Value numberOf(Lane &b, Value index, int64_t constant) {
@@ -149,9 +186,11 @@ struct ReadLowering : OpConversionPattern<tile::ReadOp> {
     auto [rest, constant] = b.splitConstant(adaptor.getIndex());
     if (rest.getType().isInteger(32))
       rest = b.wide(rest);
-    Value place = b.mul(b.add(adaptor.getOffset(), rest), bytes);
+    // What the array is displaced by is mostly the same for a tile, and then
+    // what is left is a product and a sum in one instruction.
+    Value base = b.offset(adaptor.getBase(), b.mul(adaptor.getOffset(), bytes));
     Value address =
-        b.offset(b.offset(adaptor.getBase(), place), constant * bytes);
+        b.offset(b.offset(base, b.mul(rest, bytes)), constant * bytes);
     Type loaded = b.getIntegerType(unsigned(bytes * 8));
     Value value = adaptor.getExists()
                       ? loadIf(b, adaptor.getExists(), address, loaded)

@@ -317,15 +317,15 @@ private:
     // dQ; so that is hidden too.
     About about = ask()(0);
     Scalar isLast = about.isLast;
-    auto [weights, slopes] = weigh(*scale, b.await(scoresInFlight, 1), shift,
-                                   about, /*wantsSlopes=*/true);
+    auto [weights, steep] = weigh(*scale, b.await(scoresInFlight, 1), shift,
+                                  about, /*wantsSlopes=*/true);
     Value sumV;
     if (overlap)
       sumV = startSum(state.sumV, factorOf(weights), bufferGradient, slot);
     Value delta = columnsOf(slot, Statistic::delta);
     Value gradient =
-        gradientOf(b, weights, b.await(gradientInFlight, overlap ? 1 : 0),
-                   delta, slopes, about.isOpen);
+        gradientOf(b, steep, b.await(gradientInFlight, overlap ? 1 : 0), delta,
+                   about.isOpen);
     Value factor = factorOf(gradient);
     if (!overlap)
       sumV = startSum(state.sumV, factorOf(weights), bufferGradient, slot);

@@ -278,12 +278,14 @@ GradientFrame::Weighed GradientFrame::weigh(const ScoreScale &scale,
                                             bool wantsSlopes) const {
   products = scale.orient(b, products);
   // Whether a block is open is known at run time.
-  Value scores =
-      scoring.scored(b, about.rows, products, about.column, Pairs::any);
-  Value slopes;
+  Pairs pairs = Pairs::any;
+  Value scores = about.hidden(
+      scoring.scored(b, about.rows, products, about.column, pairs));
+  Value weights = weightsOf(b, scale, scores, shift), slopes;
   if (wantsSlopes)
-    slopes = scoring.slopes(b, about.rows, products, about.column, Pairs::any);
-  return {weightsOf(b, scale, about.hidden(scores), shift), slopes};
+    slopes =
+        scoring.slopes(b, about.rows, products, scores, about.column, pairs);
+  return {weights, steepened(b, weights, slopes)};
 }
 
 //===----------------------------------------------------------------------===//

@@ -188,9 +188,9 @@ struct GradientFrame {
   About aboutListed(const GradientStep &step, Scalar row,
                     const Scoring::Rows &rows, Scalar areWhole = {},
                     Scalar endOfRows = {}, int64_t first = 0) const;
-  /// Of a step P, and the slopes of its scores if somebody wants them.
+  /// Of a step P and, if somebody wants slopes, what takes its place in dS.
   struct Weighed {
-    mlir::Value weights, slopes;
+    mlir::Value weights, steep;
   };
   Weighed weigh(const ScoreScale &scale, mlir::Value products,
                 const Shift &shift, const About &about, bool wantsSlopes) const;

@@ -137,23 +137,19 @@ Value attn::gradientOf(TileBuilder &b, Value weights, Value gradient,
 
 Value attn::gradientOf(TileBuilder &b, Value weights, Value gradient,
                        Value delta, Scalar isOpen) {
-  return gradientOf(b, weights, gradient, delta, /*slopes=*/Value(), isOpen);
-}
-
-Value attn::gradientOf(TileBuilder &b, Value weights, Value gradient,
-                       Value delta, Value slopes, Scalar isOpen) {
-  Value product =
-      withSlopes(b, gradientOf(b, weights, gradient, delta), slopes);
+  Value product = gradientOf(b, weights, gradient, delta);
   return unless(b, isOpen, product,
                 [&] { return withoutHidden(b, weights, product); });
 }
 
-Value attn::withSlopes(TileBuilder &b, Value gradient, Value slopes) {
+Value attn::steepened(TileBuilder &b, Value weights, Value slopes) {
   if (!slopes)
-    return gradient;
-  return b.map(
-      {gradient, slopes}, gradient.getType(),
-      [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value { return v[0] * v[1]; });
+    return weights;
+  return b.map({weights, slopes}, weights.getType(),
+               [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
+                 Scalar none = b.f32(0);
+                 return b.select(v[0] == none, none, v[0] * v[1]);
+               });
 }
 
 Value attn::withoutHidden(TileBuilder &b, Value weights, Value gradient) {

@@ -71,13 +71,12 @@ mlir::Value gradientOf(TileBuilder &builder, mlir::Value weights,
 /// Likewise, without what is hidden, if not `isOpen`.
 mlir::Value gradientOf(TileBuilder &builder, mlir::Value weights,
                        mlir::Value gradient, mlir::Value delta, Scalar isOpen);
-/// Gradients of scores times the slopes of these, if there are any.
-mlir::Value withSlopes(TileBuilder &builder, mlir::Value gradient,
-                       mlir::Value slopes);
-/// The same of slopes, without what is hidden if not `isOpen`.
-mlir::Value gradientOf(TileBuilder &builder, mlir::Value weights,
-                       mlir::Value gradient, mlir::Value delta,
-                       mlir::Value slopes, Scalar isOpen);
+/// What takes the place of P in dS where scores have slopes: P times them, and
+/// 0 where P is, whatever the slope of what is hidden.  It takes the registers
+/// of P too, so that no slopes are held while dP comes to be, if it is made at
+/// once: a branch would hold both.
+mlir::Value steepened(TileBuilder &builder, mlir::Value weights,
+                      mlir::Value slopes);
 /// dS with 0 where P is: what is hidden has no gradient, whatever dP is there.
 mlir::Value withoutHidden(TileBuilder &builder, mlir::Value weights,
                           mlir::Value gradient);

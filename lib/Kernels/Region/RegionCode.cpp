@@ -140,18 +140,23 @@ RegionCode::Rows RegionCode::ofRows(TileBuilder &b, const Place &place) const {
 }
 
 Value RegionCode::map(TileBuilder &b, const Rows &rows, Value scores,
-                      Scalar column, Pairs pairs, Result result) const {
+                      Scalar column, Pairs pairs, Result result,
+                      Value scored) const {
   SmallVector<Value> inputs = {scores};
   for (auto [value, row] : rows.rows)
     inputs.push_back(row);
+  if (scored)
+    inputs.push_back(scored);
   return b.map(inputs, scores.getType(),
                [&](Scalar r, Scalar c, ArrayRef<Scalar> elements) -> Value {
                  RegionWriter writer(b, *this, rows, pairs);
                  writer.setRow(r);
                  writer.setColumn(column, c);
                  for (auto [known, element] :
-                      llvm::zip_equal(rows.rows, elements.drop_front()))
+                      llvm::zip_first(rows.rows, elements.drop_front()))
                    writer.set(known.first, element);
+                 if (scored)
+                   writer.set(this->result, elements.back());
                  if (isScore(region))
                    writer.setProduct(elements.front());
                  return result(writer, elements.front());
@@ -187,14 +192,15 @@ bool RegionCode::hasSlopeOfOne(Value value) const {
 }
 
 Value RegionCode::slopes(TileBuilder &b, const Rows &rows, Value products,
-                         Scalar column, Pairs pairs) const {
+                         Value scores, Scalar column, Pairs pairs) const {
   if (ofResult == 1 && hasSlopeOfOne(result))
     return {};
-  return map(b, rows, products, column, pairs,
-             [&](RegionWriter &writer, Scalar) -> Value {
-               std::optional<Scalar> slope = writer.slope(result);
-               return slope ? *slope * b.f32(ofResult) : b.f32(0);
-             });
+  return map(
+      b, rows, products, column, pairs,
+      [&](RegionWriter &writer, Scalar) -> Value {
+        return writer.slopeOf(result, ofResult);
+      },
+      scores);
 }
 
 Value RegionCode::hidden(TileBuilder &b, const Rows &rows, Value scores,

@@ -23,9 +23,10 @@
 // adds to z it is 1, and nothing is written.
 //
 // **Pairs that nobody sees.**  Who wrote a region promises that what it reads
-// is there, of pairs that are seen.  Tiles have others: rows behind the last
-// one are taken for it, and where a mask hides some pairs of a block, reads
-// are *checked*: what is not there is not touched, and is 0.
+// is there, of pairs that are seen.  Tiles have others.  Where a mask hides
+// some pairs of a block reads are *checked*: what is not there is not touched,
+// and is 0.  Elsewhere only rows and keys behind the last one are such pairs;
+// of them reads take what is there instead, which nobody looks at.
 //
 // Example: z + s[h] * (j - i) reads s[h] once for a tile; per element are left
 // one conversion by an addition (Maps.cpp), a product and a sum.
@@ -79,9 +80,12 @@ public:
   mlir::Value scored(TileBuilder &builder, const Rows &rows,
                      mlir::Value products, Scalar column, Pairs pairs) const;
   double factor() const { return ofResult; }
-  /// The derivative of the score in z; null if it is 1.
+  /// The derivative of the score in z; null if it is 1.  Of `scores`, what has
+  /// become of `products`, some may be hidden, whose slopes may be anything: so
+  /// nothing else needs to be held where slopes are functions of scores.
   mlir::Value slopes(TileBuilder &builder, const Rows &rows,
-                     mlir::Value products, Scalar column, Pairs pairs) const;
+                     mlir::Value products, mlir::Value scores, Scalar column,
+                     Pairs pairs) const;
   /// Of a region of `sees`, scores with -inf where a query does not see a key.
   mlir::Value hidden(TileBuilder &builder, const Rows &rows, mlir::Value scores,
                      Scalar column, Pairs pairs) const;
@@ -105,7 +109,8 @@ private:
   using Result =
       llvm::function_ref<mlir::Value(RegionWriter &writer, Scalar element)>;
   mlir::Value map(TileBuilder &builder, const Rows &rows, mlir::Value scores,
-                  Scalar column, Pairs pairs, Result result) const;
+                  Scalar column, Pairs pairs, Result result,
+                  mlir::Value scored = {}) const;
 
   const Arguments &arguments;
   mlir::Region &region;

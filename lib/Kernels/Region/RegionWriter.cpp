@@ -32,7 +32,8 @@ Value RegionWriter::argument(BlockArgument argument) {
   return position(number - isOfScores);
 }
 
-/// In the order of kPositions.
+/// In the order of kPositions; rows of tiles and keys of blocks may be behind
+/// the end.
 Scalar RegionWriter::position(unsigned number) {
   enum { batch, head, query, ofKey, queries };
   auto size = [&](Role role) {
@@ -47,12 +48,8 @@ Scalar RegionWriter::position(unsigned number) {
     return rows.place.head;
   case query:
   case ofKey: {
-    bool isOfKeys = number == ofKey;
-    Scalar last = size(isOfKeys ? Role::keys : Role::queries) - 1;
-    if (isOfKeys == rows.place.areKeys)
-      return b.min(rows.place.row + row, last);
-    Scalar place = firstColumn + column;
-    return pairs == Pairs::inRange ? b.min(place, last) : place;
+    bool isOfRow = (number == ofKey) == rows.place.areKeys;
+    return isOfRow ? rows.place.row + row : firstColumn + column;
   }
   case queries:
     return size(Role::queries);
@@ -479,11 +476,43 @@ static bool isDense(ShapedType type) {
          !strides.empty() && strides.back() == 1;
 }
 
+/// What an index must be below, in 32 bits where it has so many.
+Scalar RegionWriter::extentOf(Operation &read, int64_t dim, bool isSmall) {
+  Value array = read.getOperand(0);
+  int64_t size = cast<ShapedType>(array.getType()).getDimSize(dim);
+  if (!ShapedType::isDynamic(size))
+    return b.wrap(number(b.getIntegerType(isSmall ? 32 : 64),
+                         isSmall ? std::min<int64_t>(size, INT32_MAX) : size));
+  Scalar whole =
+      code.arguments.get(b, captureOf(array).at(kCapturedSizes[dim]));
+  if (!isSmall)
+    return whole;
+  Scalar most = b.wrap(number(b.getI64Type(), INT32_MAX));
+  return b.wrap(as(b.min(whole, most), 32));
+}
+
+ArgumentRole RegionWriter::captureOf(Value array) const {
+  ArrayRef<BlockArgument> captures = capturesIn(code.region);
+  return {Role::capture, Facet::itself,
+          int(llvm::find(captures, array) - captures.begin())};
+}
+
+/// Whether a value's positions may be behind the end where no pair is hidden.
+bool RegionWriter::mayBeBehind(Value value) const {
+  unsigned ofRow = RegionCode::onQuery, ofColumn = RegionCode::onKey;
+  if (rows.place.areKeys)
+    std::swap(ofRow, ofColumn);
+  unsigned dependence = code.dependenceOf(value);
+  return (dependence & ofRow) ||
+         (pairs == Pairs::inRange && (dependence & ofColumn));
+}
+
+/// Where some pairs of a block are hidden an index must be checked; elsewhere
+/// one may be wrong of rows and keys that there are none of, and then is any
+/// that is right.
 Value RegionWriter::read(Operation &op) {
   Value array = op.getOperand(0);
-  ArrayRef<BlockArgument> captures = capturesIn(code.region);
-  ArgumentRole role(Role::capture, Facet::itself,
-                    int(llvm::find(captures, array) - captures.begin()));
+  ArgumentRole role = captureOf(array);
   auto type = cast<ShapedType>(array.getType());
   auto argument = [&](Facet facet) {
     return code.arguments.get(b, role.at(facet));
@@ -495,17 +524,21 @@ Value RegionWriter::read(Operation &op) {
     int64_t size = type.getDimSize(dim);
     std::optional<int64_t> known = integerOf(wanted);
     bool isThere = known && *known >= 0 && size > *known;
-    Scalar place = b.wrap(write(wanted));
+    bool isSmall = code.ranges.isSmall(wanted);
+    Value place = as(write(wanted), isSmall ? 32 : 64);
     if (pairs == Pairs::any && !isThere) {
       Scalar isInside = b.wrap(b.createOrFold<arith::CmpIOp>(
-          arith::CmpIPredicate::ult, as(place, 64),
-          argument(kCapturedSizes[dim])));
+          arith::CmpIPredicate::ult, place, extentOf(op, dim, isSmall)));
       exists = Value(exists) ? exists & isInside : isInside;
+    } else if (pairs != Pairs::any && mayBeBehind(wanted)) {
+      Scalar last =
+          extentOf(op, dim, isSmall) + b.wrap(number(place.getType(), -1));
+      place = make<arith::MinUIOp>(place, last);
     }
     if (known == 0)
       continue;
     if (dim + 1 == type.getRank() && isDense(type))
-      index = place;
+      index = b.wrap(place);
     else
       offset = offset + b.wrap(as(place, 64)) * argument(kCapturedStrides[dim]);
   }

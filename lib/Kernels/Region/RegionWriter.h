@@ -31,8 +31,18 @@ public:
   void set(mlir::Value value, Scalar is) { known[value] = is; }
 
   mlir::Value write(mlir::Value value);
-  /// The derivative of a float in z; nothing if it is 0.
-  std::optional<Scalar> slope(mlir::Value value);
+  /// A derivative in z: a number known here, times a value if there is one.
+  /// Constants of a region so become one, which mostly is 1.
+  struct Slope {
+    double factor = 1;
+    Scalar value = {};
+
+    bool isConstant() const { return !mlir::Value(value); }
+  };
+  /// That of a float; nothing if it is 0.
+  std::optional<Slope> slope(mlir::Value value);
+  /// The same times a factor, as one number.
+  Scalar slopeOf(mlir::Value value, double factor);
 
 private:
   using Value = mlir::Value;
@@ -42,6 +52,9 @@ private:
   Value operation(mlir::Operation &op, ScalarKind kind);
   Value constant(mlir::Operation &op);
   Value read(mlir::Operation &op);
+  Scalar extentOf(mlir::Operation &read, int64_t dim, bool isSmall);
+  ArgumentRole captureOf(Value array) const;
+  bool mayBeBehind(Value value) const;
   Value integers(mlir::Operation &op, ScalarKind kind);
   Value quotient(ScalarKind kind, Value a, Value divisor);
   Value comparison(mlir::Operation &op);
@@ -66,13 +79,16 @@ private:
   const RegionCode &code;
   const RegionCode::Rows &rows;
   Pairs pairs;
-  std::optional<Scalar> slopeOf(mlir::Operation &op, ScalarKind kind);
+  std::optional<Slope> slopeOf(mlir::Operation &op, ScalarKind kind);
   /// What the slope of an op's only operand is multiplied by.
-  Scalar steepness(ScalarKind kind, Value operand, Value result);
+  Slope steepness(ScalarKind kind, Value operand, Value result);
+  Scalar numberOf(const Slope &slope);
+  Slope sum(const Slope &x, const Slope &y);
+  Slope product(const Slope &x, const Slope &y);
 
   Scalar row, firstColumn, column, ofElement;
   llvm::DenseMap<Value, Value> known;
-  llvm::DenseMap<Value, std::optional<Scalar>> slopes;
+  llvm::DenseMap<Value, std::optional<Slope>> slopes;
 };
 
 } // namespace attn

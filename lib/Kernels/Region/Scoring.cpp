@@ -67,9 +67,11 @@ Value Scoring::scored(TileBuilder &b, const Rows &rows, Value scores,
   return score ? score->scored(b, *rows.score, scores, column, pairs) : scores;
 }
 
-Value Scoring::slopes(TileBuilder &b, const Rows &rows, Value scores,
-                      Scalar column, Pairs pairs) const {
-  return score ? score->slopes(b, *rows.score, scores, column, pairs) : Value();
+Value Scoring::slopes(TileBuilder &b, const Rows &rows, Value products,
+                      Value scores, Scalar column, Pairs pairs) const {
+  if (!score)
+    return {};
+  return score->slopes(b, *rows.score, products, scores, column, pairs);
 }
 
 Value Scoring::hidden(TileBuilder &b, const Rows &rows, Value scores,

@@ -42,9 +42,11 @@ public:
   Pairs pairsOf(bool isCut, bool isListed) const;
   mlir::Value scored(TileBuilder &builder, const Rows &rows, mlir::Value scores,
                      Scalar column, Pairs pairs) const;
-  /// What gradients of scores are to be multiplied by; null if by 1.
-  mlir::Value slopes(TileBuilder &builder, const Rows &rows, mlir::Value scores,
-                     Scalar column, Pairs pairs) const;
+  /// What gradients of scores are to be multiplied by; null if by 1.  Of the
+  /// scores some may be hidden.
+  mlir::Value slopes(TileBuilder &builder, const Rows &rows,
+                     mlir::Value products, mlir::Value scores, Scalar column,
+                     Pairs pairs) const;
   /// Of a block that a band says to be open reads need no check.
   mlir::Value hidden(TileBuilder &builder, const Rows &rows, mlir::Value scores,
                      Scalar column, bool isCut) const;

@@ -414,8 +414,6 @@ private:
     Scalar column = scoring.any() ? blocks->block(b, step) * block : Scalar();
     Pairs pairs = scoring.pairsOf(cut, lists.has_value());
     Value scores = scoring.scored(b, scoredRows, raw, column, pairs), slopes;
-    if (side.hasX)
-      slopes = scoring.slopes(b, scoredRows, raw, column, pairs);
     if (cut)
       scores =
           blocks->hide(b, scores, firstRow + warpRow, blocks->block(b, step));
@@ -424,25 +422,26 @@ private:
     // Of full blocks all is seen whatever a region says.
     if (cut || !lists)
       scores = scoring.hidden(b, scoredRows, scores, column, cut);
+    if (side.hasX)
+      slopes = scoring.slopes(b, scoredRows, raw, scores, column, pairs);
     Shift shift = ringLse ? shiftColumns(stage) : ownShift;
     Value weights = weightsOf(b, *scale, scores, shift);
     if (side.hasY)
       products.addWeighted(all.drop_front(partsOfX), weights, ringY, stage);
     if (side.hasX) {
-      Value gradient = differentiate(weights, slopes, stage, cut);
+      bool hides = cut || (!lists && scoring.hides());
+      Value gradient =
+          differentiate(steepened(b, weights, slopes), stage, hides);
       products.addWeighted(all.take_front(partsOfX), gradient, ringX, stage);
     }
     return result;
   }
 
-  /// dS of a step, of which something is hidden if it is `cut`.
-  Value differentiate(Value weights, Value slopes, Scalar stage, bool cut) {
+  /// dS of a step that `hides` something, or nothing.
+  Value differentiate(Value weights, Scalar stage, bool hides) {
     Value gradient = scoresOf(y, bufferY, ringY, stage);
     Value delta = ringDelta ? columnsOf(ringDelta, stage) : ownDelta;
-    gradient = withSlopes(b, gradientOf(b, weights, gradient, delta), slopes);
-    // What is behind the end of a full block has P = 0 and dP = 0, but maybe a
-    // slope that is not a number.
-    bool hides = cut || (lists ? bool(slopes) : scoring.hides());
+    gradient = gradientOf(b, weights, gradient, delta);
     return hides ? withoutHidden(b, weights, gradient) : gradient;
   }
 

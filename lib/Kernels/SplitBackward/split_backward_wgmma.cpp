@@ -267,8 +267,9 @@ private:
     if (side.hasX) {
       Value delta = ownsKeys ? columnsOf(state.x.slot, Statistic::delta)
                              : own.statistics.delta;
-      gradient = gradientOf(b, weights, b.await(gradient, isBeside ? 1 : 0),
-                            delta, weighed.slopes, about.isOpen);
+      gradient =
+          gradientOf(b, weighed.steep, b.await(gradient, isBeside ? 1 : 0),
+                     delta, about.isOpen);
       if (ownsBareY()) {
         ringStreamedY.release(b, state.y);
         ringY.release(b, own.once, isLast);

@@ -4,6 +4,8 @@
 
 #include "attn/Schedule/Schedule.h"
 
+#include <algorithm>
+
 using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
@@ -30,6 +32,17 @@ static Scalar leastSection(TileBuilder &b, Scalar streamed,
   fit = b.min(b.max(fit, b.constantLike(fit, 1)),
               b.constantLike(fit, kMostHeadsAtOnce));
   return b.narrow(fit);
+}
+
+/// Of the rows that stream past a head those that its tiles look at: lists that
+/// heads share are of structure, as windows and documents, and tiles that run
+/// at once look at the same blocks.
+static Scalar lookedAt(TileBuilder &b, Scalar streamed,
+                       const Problem &problem) {
+  if (!problem.pattern || !problem.pattern->isShared())
+    return streamed;
+  double density = std::clamp(problem.pattern->density(), 1.0 / 64, 1.0);
+  return streamed / int64_t(1 / density);
 }
 
 TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
@@ -73,6 +86,8 @@ TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
       drawsAll(rows.how.drawsAll),
       hasLanes(rows.how.isBinding && !rows.how.takesShortFirst &&
                problem.mask.hidesBehind() && !problem.mask.hidesBefore()),
+      takesFirstRows(problem.pattern && !hasSections &&
+                     problem.direction == Direction::forward),
       heads(rows.heads),
       allHeads(ragged ? heads : heads * arguments.get(b, "batch")),
       tilesOfHead(ragged ? ragged->slots(b)
@@ -94,8 +109,8 @@ TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
     chooseLanes(b, all, least, half / rows.how.step, atOnce);
     return;
   }
-  Scalar section =
-      b.max(leastSection(b, rows.streamed, problem, l2Bytes), least);
+  Scalar streamed = lookedAt(b, rows.streamed, problem);
+  Scalar section = b.max(leastSection(b, streamed, problem, l2Bytes), least);
   if (rows.how.isBinding)
     section = b.max(section, b.i32((atOnce + kMostInTurn - 1) / kMostInTurn));
   // As few as keep products of heads and sections in 31 bits.
@@ -112,11 +127,20 @@ Scalar TileOrder::headsOfFirst(TileBuilder &b, Scalar tiles) const {
   Scalar number = b.max(b.min(tiles, count) - 1, b.i32(0));
   if (hasLanes) // the first lane is ahead of the others
     return b.min((stepOf(b, number) / tilesOfHead + 1) * laneCount, allHeads);
+  if (takesFirstRows)
+    return allHeads;
   Scalar last = number / tilesOfHead;
   return hasSections ? sectionOf(b, last).end : last + 1;
 }
 
 TileOrder::Position TileOrder::positionOf(TileBuilder &b, Scalar number) const {
+  if (takesFirstRows) {
+    Scalar others = b.max(tilesOfHead - 1, b.i32(1));
+    Scalar behind = b.max(number - allHeads, b.i32(0));
+    Scalar head = behind / others, isFirst = number < allHeads;
+    Scalar row = tilesOfHead - 1 - (behind - head * others);
+    return {b.select(isFirst, b.i32(0), row), b.select(isFirst, number, head)};
+  }
   if (!hasSections) {
     Scalar head = number / tilesOfHead;
     return {number - head * tilesOfHead, head};

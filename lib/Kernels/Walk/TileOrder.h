@@ -10,6 +10,12 @@
 // sections have as many heads, or one more: a small one at the end would have
 // too few short tiles to fill the gaps beside its long ones.
 //
+// Of listed blocks nobody knows which tiles are long, before they are drawn.
+// What all look at, or what looks at all, mostly stands in the first rows, and
+// under a mask that the lists have taken in the last rows are long.  So the
+// first tile of every head goes first, and then head by head the others, from
+// the last to the second.
+//
 // Tiles of keys may have to wait for those of their head that were drawn
 // before. Then heads take turns as under a mask, so that few tiles of one head
 // run at once.  The shortest may be the first: they wait least then, but long
@@ -179,6 +185,7 @@ private:
   int64_t tileRows, parts = 1;
   std::optional<RaggedRows> ragged;
   bool hasSections, startsAtEnd, drawsAll, hasLanes;
+  bool takesFirstRows; ///< of all heads before the others
   Scalar heads, allHeads, tilesOfHead, sections;
   Scalar laneCount, lag; ///< in steps
 };
