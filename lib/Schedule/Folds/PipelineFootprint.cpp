@@ -197,7 +197,9 @@ public:
       for (int side = 0; side < 2; ++side)
         total = roundUp(total, kBarrierAlignment) + stages * kBarrierBytes;
     total = roundUp(total, kBarrierAlignment) + kQueueBytes;
-    bool hasSteps = problem.pattern && problem.direction == Direction::backward;
+    // Who multiplies plain products walks along lists by himself.
+    bool hasSteps = problem.pattern && !how.workers.isOfProducts &&
+                    problem.direction == Direction::backward;
     return hasSteps ? total + kStepMessages * kMessageBytes : total;
   }
 
