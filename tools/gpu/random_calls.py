@@ -6,7 +6,7 @@
     random_calls.py --dtype f8e4m3 [...]    on Hopper
     random_calls.py --backward [...]        attn.backward; also --dtype f32
     random_calls.py --backward --schedule flash_backward [...]      on Hopper
-    random_calls.py --blocks [--backward] [...]     with lists of blocks
+    random_calls.py --blocks [--backward] [--wide] [...]    with lists of blocks
 
 Each problem is a call of attn.forward (also into memory of the caller's, on a
 stream of its own), attn.torch.attention (also its gradients) or
@@ -24,6 +24,7 @@ it: head dimensions are multiples of 8 up to 128, or of spill_backward up to
 1024, rows begin at multiples of 16 bytes, and no sums are deterministic.
 
 With --blocks lists of blocks say, beside the mask, what is visible (patterns.py).
+With --wide heads are four times as wide, which is what small caches are for.
 """
 
 from __future__ import annotations

@@ -43,6 +43,11 @@ public:
   Place loadTile(const Tile &tile, Place start) {
     if (f.is(RoundsLaunch::deltas))
       return loadRows(tile, start);
+    if (f.lists && !f.isForward && !f.is(RoundsLaunch::scores))
+      return f.forEachStep(tile, start,
+                           [&](const GradientStep &step, Place place) {
+                             return loadStep(tile, step, place);
+                           });
     Walk walk = f.walkInRound(tile);
     GradientStep first = f.firstStep(walk);
     ValueRange last =
@@ -85,7 +90,9 @@ private:
     });
   }
 
-  Place loadStep(const Tile &tile, const GradientStep &step, Place place) {
+  Place loadStep(const Tile &tile, GradientStep step, Place place) {
+    if (f.lists && f.is(RoundsLaunch::scores))
+      step.block = f.blockAt(f.listed(tile), step.block);
     switch (f.launch) {
     case RoundsLaunch::deltas:
       llvm_unreachable("walks along nothing");
@@ -172,14 +179,13 @@ private:
                           Place start) {
     constexpr int64_t width = RoundsFrame::kStep;
     int64_t columns = f.partColumns("q");
-    Scalar block = f.lists ? f.blockAt(f.listed(tile), step.block) : step.block;
     return loadParts(columns / width, start,
                      [&](Scalar slice, Scalar part, Place place) {
                        Scalar column = slice * width + part * columns;
                        load("scratch_q", tile.batch, tile.head, tile.row,
                             column, f.left, place);
                        load("scratch_k", tile.batch, tile.head / f.sharers,
-                            block * f.keyBlock, column, f.right, place);
+                            step.block * f.keyBlock, column, f.right, place);
                      });
   }
 
@@ -330,7 +336,7 @@ private:
       return turn;
     }
     RoundsFrame::RoundHead head = f.inRound(tile.batch, tile.head);
-    Scalar column = tile.part * f.keyBlock;
+    Scalar column = f.blockAt(f.listed(tile), tile.part) * f.keyBlock;
     constexpr StringLiteral arrays[] = {"scratch_p", "scratch_ds"};
     if (f.keeps) { // a piece of each in turn
       writePieces(2 * f.stagedPieces(), turn, [&](int64_t piece) {

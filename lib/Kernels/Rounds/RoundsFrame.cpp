@@ -144,6 +144,8 @@ void RoundsFrame::declareRound() {
   }
   if (merged)
     declareFlagsOfStrips();
+  if (merged && problem.pattern)
+    BlockLists::declare(arguments, b, ListSide::keys);
   if (merged || is(RoundsLaunch::querySums))
     arguments.perStrip("scratch_dq", b.getF32Type(),
                        kGroupRows * column * partsOf(RoundsLaunch::querySums));
@@ -163,6 +165,8 @@ void RoundsFrame::enterRound() {
   heads = arguments.get(b, "round_heads");
   if (!ownsKeys)
     heads = heads * sharers;
+  if (lists)
+    return enterLists();
   partCount = is(RoundsLaunch::scores)
                   ? b.ceilDiv(b.max(endOfKeys - firstKey, b.i32(1)), keyBlock)
                   : b.i32(parts);
@@ -199,15 +203,6 @@ void RoundsFrame::enterStripOfQueries() {
     partCount = partsOfEntries();
   else if (is(RoundsLaunch::scores) && !problem.mask.isOpen())
     foldTiles();
-}
-
-// As many as leave several tiles to every multiprocessor, and no more than make
-// one of eight blocks of keys, where so many are listed.
-Scalar RoundsFrame::partsOfEntries() const {
-  constexpr int64_t mostOfPart = 8, tilesOfSm = 8;
-  Scalar rows = b.max(rowTiles * heads, b.i32(1));
-  Scalar wanted = (rows + (tilesOfSm * request.sms - 1)) / rows;
-  return b.min(b.max(wanted, b.ceilDiv(keyBlocks, mostOfPart)), keyBlocks);
 }
 
 // Under a mask tiles of rows see more blocks of keys or less, and whoever draws
@@ -478,30 +473,9 @@ Run RoundsFrame::seenBy(const Tile &tile, Scalar rows, Scalar first, Scalar end,
           b.select(first < end, b.ceilDiv(b.max(end, b.i32(0)), size), begin)};
 }
 
-KeyWalk RoundsFrame::blocksSeen(const Tile &tile) const {
-  if (lists)
-    return KeyWalk({b.i32(0), entriesOf(listed(tile))}, /*goesUp=*/true);
-  return KeyWalk(seenBy(tile, queries, firstKey, endOfKeys, keyBlock),
-                 /*goesUp=*/true);
-}
-
-Tile RoundsFrame::listed(const Tile &tile) const {
-  bool isKnown = !lists || Value(tile.partialSteps);
-  return isKnown ? tile : lists->counted(tile);
-}
-
-Scalar RoundsFrame::blockAt(const Tile &listed, Scalar entry) const {
-  if (!lists)
-    return entry;
-  return ListWalk(b, {lists->partialOf(listed), lists->fullOf(listed)})
-      .block(entry);
-}
-
-KeyBand RoundsFrame::bandAt(const Tile &listed, Scalar entry) const {
-  return lists ? band->where(b, entry < listed.partialSteps) : *band;
-}
-
 Walk RoundsFrame::walkInRound(const Tile &tile) const {
+  if (lists && !isForward && !is(RoundsLaunch::scores))
+    return {KeyWalk(), tile.head, stepsOfLists(tile)};
   if (is(RoundsLaunch::keySums)) {
     Run run = seenBy(tile, keys, b.i32(0), queries, step);
     KeyWalk walk(run, walksUp);
@@ -542,7 +516,9 @@ Scalar RoundsFrame::exponentOf(StringRef input, const Tile &tile) const {
 }
 
 Scalar RoundsFrame::isIdle(const Tile &tile) const {
-  if (is(RoundsLaunch::keySums)) // zeros, if nothing is seen
+  // Zeros, if nothing is seen.
+  bool isResult = lists && is(RoundsLaunch::querySums);
+  if (is(RoundsLaunch::keySums) || isResult)
     return b.boolean(false);
   if (is(RoundsLaunch::deltas))
     return beginsHere(tile) == b.boolean(false);
@@ -566,17 +542,17 @@ Scalar RoundsFrame::isOpen(const KeyBand &band, Scalar row, int64_t rows,
   return band.isOpen(seen, key, keyBlock) & (row + rows <= queries);
 }
 
-Value RoundsFrame::clearHidden(Value gradient, Scalar isOpen, Scalar row,
-                               Scalar key) const {
+Value RoundsFrame::clearHidden(Value gradient, const KeyBand &band,
+                               Scalar isOpen, Scalar row, Scalar key) const {
   return b.choose(
       isOpen, [&]() -> SmallVector<Value> { return {gradient}; },
       [&]() -> SmallVector<Value> {
-        return {band->clear(b, gradient, row, key, queries)};
+        return {band.clear(b, gradient, row, key, queries)};
       })[0];
 }
 
 RoundsFrame::Turn RoundsFrame::turnOf(const Tile &tile) const {
-  if (isForward)
+  if (isForward || lists)
     return {b.boolean(true), b.boolean(true)};
   // In strips; what sees nothing has its turn in the first one.
   Run all = seenBy(tile, queries, b.i32(0), keys, strip);

@@ -29,6 +29,8 @@
 // **Lists.**  Forward, where blocks are listed (BlockLists.h), scores and
 // outputs of a tile of queries walk its *entries* instead of blocks of keys,
 // partial ones first: what waits of a block waits in the place of its entry.
+// Backward it waits in the place of the block, since sums of keys read it too,
+// and a strip has all keys.  These walk transposed lists.
 // Of scores every so many entries are drawn at once (`entriesApart`), one and
 // those that follow it so far apart: who draws behind the end of short lists
 // has drawn little.  Example: apart by 4, a list of 9: part 1 is entries 1 and
@@ -147,8 +149,17 @@ struct RoundsFrame : GradientFrame {
   Scalar blockAt(const Tile &listed, Scalar entry) const;
   /// What hides pairs of an entry.
   KeyBand bandAt(const Tile &listed, Scalar entry) const;
-  /// Of scores, from one entry to the next that is drawn with it.
+  /// Of scores, from one entry to the next that is drawn with it, and a part
+  /// behind all.
   Scalar entriesApart() const { return partCount; }
+  Scalar partBehindAll() const { return lists ? keyBlocks : partCount; }
+  /// Of lists, backward: the steps of a sum.  Those of a ragged block that are
+  /// behind the last row are left out.
+  Scalar stepsOfLists(const Tile &listed) const;
+  /// Goes through them, with the head of what streams.
+  Place forEachStep(
+      const Tile &tile, Place start,
+      llvm::function_ref<Place(const GradientStep &, Place)> body) const;
   /// Whether the rows of a tile of scores see one half only of its block, and
   /// whether that is the upper one.
   struct Half {
@@ -173,8 +184,8 @@ struct RoundsFrame : GradientFrame {
   /// dS with 0 for what is hidden, unless all is open: it has no gradient,
   /// whatever dP is there.  It is told by where it is: P beside dS, in f32,
   /// would be all registers.
-  mlir::Value clearHidden(mlir::Value gradient, Scalar isOpen, Scalar row,
-                          Scalar key) const;
+  mlir::Value clearHidden(mlir::Value gradient, const KeyBand &seen,
+                          Scalar isOpen, Scalar row, Scalar key) const;
   /// Of a tile of dQ, which part of it comes in this strip.  Sums wait in
   /// scratch memory for those behind.
   struct Turn {
@@ -269,8 +280,20 @@ private:
   void declareMapsOfSums();
   void declareMapsOfOutput();
   void enterStripOfQueries();
+  void enterLists();
   /// Of a list, parts of a row of tiles of scores.
   Scalar partsOfEntries() const;
+  /// The lists of a tile, of so many heads, and what steps of an entry are.
+  Tile listedOfAll(const Tile &tile) const;
+  int64_t stepsOfEntry() const { return ownsKeys ? 1 : keyBlock / step; }
+  Scalar firstStepOf(const ListWalk &walk, Scalar entry) const {
+    return walk.block(entry) * stepsOfEntry();
+  }
+  /// Of those, how many there are.
+  Scalar existingSteps(Scalar firstStep) const;
+  ListWalk walkOfLists(const Tile &listed) const {
+    return ListWalk(b, {lists->partialOf(listed), lists->fullOf(listed)});
+  }
   /// Whether the tiles of the last queries come first, under a mask.
   bool startsAtEnd() const;
   /// Place and part of a tile of scores, of parts.

@@ -207,7 +207,7 @@ Tile MergedSpillBackward::Order::scoreAt(Scalar number) const {
   Tile tile = scores.tileAt(row * scores.partCount);
   // Behind the last row there is none: of a block behind all.
   Scalar ofDelta = b.select(other < rows, tiles.queued(tiles.deltas, tile).part,
-                            scores.partCount);
+                            scores.partBehindAll());
   tile.part = b.select(isDelta, ofDelta, part);
   return tile;
 }
@@ -277,7 +277,10 @@ Tile MergedSpillBackward::ready(const Order &order, const Tile &first) const {
 void MergedSpillBackward::awaitRow(const Tile &tile) const {
   Flag flag = flagOfRow(tile);
   await(flag);
-  b.when((tile.part == b.i32(0)) & (b.i32(0) < flag.isReady), [&] {
+  Scalar isFirst = tile.part == b.i32(0);
+  if (!scores.lists)
+    isFirst = isFirst & (b.i32(0) < flag.isReady);
+  b.when(isFirst, [&] {
     Tile ofKeys = tile;
     ofKeys.head = tile.head / scores.sharers;
     count(flagOfHead(ofKeys));
@@ -299,7 +302,45 @@ Place MergedSpillBackward::load(const Tile &queued, Place place) const {
   return {b.wrap(after[0]), b.wrap(after[1])};
 }
 
+Tile MergedSpillBackward::nextOf(const Order &order, const Tile &before) const {
+  Scalar next = before.part + scores.entriesApart();
+  Tile same{before.row, before.head, before.batch, next};
+  // Rows of other tiles may be those of keys, which have no such list.
+  Scalar isScores = b.i32(-1) < before.part;
+  Scalar entries = b.wrap(b.choose(
+      isScores,
+      [&]() -> Values { return {scores.entriesOf(scores.listed(before))}; },
+      [&]() -> Values { return {b.i32(0)}; })[0]);
+  return Tile::of(
+      b, b.choose(
+             isScores & (next < entries), [&] { return same.numbers(); },
+             [&] { return ready(order, drawNext(order)).numbers(); }));
+}
+
+/// Carries the tile that the next one may be drawn with.
+void MergedSpillBackward::produceLists() const {
+  Place start = Place::writer(b);
+  Order order(*this);
+  Tile first = ready(order, drawNext(order));
+  Values init = first.numbers();
+  init.append({start.slot, start.parity});
+  feedTiles(
+      b, scores.queue, first, init,
+      [&](const Tile &tile, ValueRange carried) -> SmallVector<Value> {
+        Scalar slot = b.wrap(carried.drop_back().back());
+        Place after = load(tile, {slot, b.wrap(carried.back())});
+        Values next = tile.numbers();
+        next.append({after.slot, after.parity});
+        return next;
+      },
+      [&](SmallVector<Value> &carried) {
+        return nextOf(order, Tile::of(b, ValueRange(carried).drop_back(2)));
+      });
+}
+
 void MergedSpillBackward::produce() const {
+  if (scores.lists)
+    return produceLists();
   Place start = Place::writer(b);
   Order order(*this);
   feedTiles(

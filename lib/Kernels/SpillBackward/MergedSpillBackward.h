@@ -22,6 +22,7 @@
 // tiles of dV and dK wait, which read those of all queries.  They also add 1.
 // With the last of those that wait a flag is 0 again, for the next round.  All
 // that is waited for was drawn before, by blocks that run.
+// Of lists a row may see nothing: its first tile of dQ adds 1 all the same.
 //
 // **Shared memory** is that of scores.  Tiles of sums take the same slots in
 // the same order, and may fill less of them.  Boxes of tensor maps have the
@@ -84,10 +85,14 @@ private:
   };
 
   Tile drawNext(const Order &order) const;
+  /// The next tile that is ready behind one; of lists, the next entry of those
+  /// that were drawn with it, if there is one.
+  Tile nextOf(const Order &order, const Tile &before) const;
   /// The tile, or the next one for which there is something to do, when what
   /// it reads is there.
   Tile ready(const Order &order, const Tile &queued) const;
   Place load(const Tile &queued, Place place) const;
+  void produceLists() const;
 
   /// A flag, the value at which it is ready, and how many wait for it.
   struct Flag {

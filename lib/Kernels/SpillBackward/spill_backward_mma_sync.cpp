@@ -307,7 +307,7 @@ private:
     Parts results;
     forParts(gradients, [&](Value part, Scalar column) {
       Value result = gradientOf(b, weights[results.size()], part, delta);
-      results.push_back(clearHidden(result, isOpen, row, key + column));
+      results.push_back(clearHidden(result, *band, isOpen, row, key + column));
     });
     leave(results, "scratch_ds", tile);
   }

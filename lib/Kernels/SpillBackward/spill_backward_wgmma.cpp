@@ -170,8 +170,10 @@ private:
   }
 
   /// From scores.
-  State consumeMade(const Tile &tile, State state) {
-    Scalar key = firstKey + tile.part * keyBlock;
+  State consumeMade(const Tile &drawn, State state) {
+    Tile tile = listed(drawn);
+    Scalar key = firstKey + blockAt(tile, tile.part) * keyBlock;
+    KeyBand band = bandAt(tile, tile.part);
     Scalar row = tile.row + groupRow;
     Scalar warpRow = row + warpOfGroup * kWarpRows;
     // Where D comes from tiles of the same launch it may still be under way.
@@ -185,14 +187,14 @@ private:
     };
     if (!merged)
       takeStatistics();
-    Scalar isOpen = this->isOpen(row, kGroupRows, key);
+    Scalar isOpen = this->isOpen(band, row, kGroupRows, key);
     Value scores = product(state.place, problem.headDim, /*isHalf=*/false, [&] {
       if (merged)
         takeStatistics();
     });
     Value weights =
         weightsOf(b, *scale, scores, own.shift, isOpen, [&](Value scores) {
-          return band->hide(b, scores, warpRow, key, queries);
+          return band.hide(b, scores, warpRow, key, queries);
         });
     Value rounded =
         CastOp::create(b, b.lhsType(kWarpRows, keyBlock, element), weights);
@@ -202,7 +204,7 @@ private:
     Value gradient = product(state.place, problem.headDimV);
     weights = CastOp::create(b, b.accType(kWarpRows, keyBlock), rounded);
     gradient = gradientOf(b, weights, gradient, own.delta);
-    gradient = clearHidden(gradient, isOpen, warpRow, key);
+    gradient = clearHidden(gradient, band, isOpen, warpRow, key);
     put(gradient, state.turn);
     return state;
   }
@@ -232,7 +234,7 @@ private:
           state.place = ring.next(b, state.place);
         auto [some, ofSome] = fromKept(kept[half], products, column, rows);
         append(weights, some);
-        ofSome = clearHidden(ofSome, isOpen, warpRow, key + column);
+        ofSome = clearHidden(ofSome, *band, isOpen, warpRow, key + column);
         append(gradient,
                CastOp::create(b, b.lhsType(kWarpRows, kStep, element), ofSome));
       }

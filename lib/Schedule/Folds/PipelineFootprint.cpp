@@ -201,7 +201,9 @@ public:
     total = roundUp(total, kBarrierAlignment) + kQueueBytes;
     if (problem.ragged)
       total += kQueueBytesOfSequences;
-    bool hasSteps = problem.pattern && problem.direction == Direction::backward;
+    // Who multiplies plain products walks along lists by himself.
+    bool hasSteps = problem.pattern && !how.workers.isOfProducts &&
+                    problem.direction == Direction::backward;
     return hasSteps ? total + kStepMessages * kMessageBytes : total;
   }
 

@@ -271,6 +271,47 @@ static std::optional<std::string> checkKept(const Tiles &t,
   return checkPipelines(t, problem);
 }
 
+/// Lists are walked in one launch, an entry at a time; and as they are in any
+/// order, a strip has all keys.
+static std::optional<std::string> checkLists(const Tiles &t,
+                                             const Problem &problem) {
+  if (!problem.pattern)
+    return std::nullopt;
+  if (!isMerged(t))
+    return std::string("expects scores and gradients in one launch where "
+                       "blocks are listed, but got merged = 0");
+  if (t.has("kept"))
+    return std::string("expects no weights that were kept where blocks are "
+                       "listed");
+  const BlockSize size = problem.pattern->size();
+  if (size.keys != t.get("key_block") || size.queries % t.get("query") != 0)
+    return "expects blocks of a multiple of " + number(t.get("query")) +
+           " queries and " + number(t.get("key_block")) +
+           " keys, as tiles of scores have, but got " + str(size);
+  if (t.get("strip") < problem.keys)
+    return "expects one strip of all " + number(problem.keys) +
+           " keys where blocks are listed, but got strip = " +
+           number(t.get("strip"));
+  return std::nullopt;
+}
+
+static std::vector<int64_t> keyBlocksToTry(const Problem &problem,
+                                           const Machine &, const Tiles &) {
+  bool isNarrow = problem.pattern && problem.pattern->size().keys == 128;
+  return {isNarrow ? 128 : 256};
+}
+
+/// Of lists the one that has all keys.
+static std::vector<int64_t> stripsToTry(const Problem &problem, const Machine &,
+                                        const Tiles &) {
+  if (!problem.pattern)
+    return {1024, 2048, 4096, 8192};
+  int64_t strip = 1024;
+  while (strip < problem.keys)
+    strip *= 2;
+  return {strip};
+}
+
 static std::optional<std::string> checkWarps(const Tiles &t,
                                              const Problem &problem) {
   if (t.get("key_block") != kProductRows)
@@ -304,6 +345,9 @@ ScheduleKind spill_backward() {
   Parameter heads = countParameter("heads", {1, 2, 4, 8, 16, 32, 64, 128});
   heads.most = 128;
   Parameter strip = extentParameter("strip", {1024, 2048, 4096, 8192});
+  strip.derived = stripsToTry;
+  Parameter keyBlock = extentParameter("key_block", {256});
+  keyBlock.derived = keyBlocksToTry;
   Form likeWarps = {
       {TensorCoreFamily::mmaSync},
       {extentParameter("query", {128}), extentParameter("key_block", {128}),
@@ -317,15 +361,14 @@ ScheduleKind spill_backward() {
       nullptr};
   Form pipelines = {
       {TensorCoreFamily::wgmma},
-      {extentParameter("query", {128}), extentParameter("key_block", {256}),
-       extentParameter("key", {128}),
+      {extentParameter("query", {128}), keyBlock, extentParameter("key", {128}),
        extentParameter("column", {256, 192, 128, 64}),
        extentParameter("query_block", {64}), strip, heads},
       {countParameter("stages", {4, 3, 2})},
       {choiceParameter("merged", {1, 0}), choiceParameter("persistent", {1})},
       build,
       checkPipelines,
-      nullptr};
+      checkLists};
   pipelines.mostHeadDim = kMaxHeadDim;
   likeWarps.launches = pipelines.launches = launches;
   Form keeping = pipelines;

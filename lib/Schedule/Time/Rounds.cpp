@@ -57,6 +57,8 @@ void attn::followTiles(Work &w, const Grid &node, const Problem &problem,
 /// share their parts in twos, which see about the same together.
 static double emptyTiles(const GridCensus &grid, const Visits &v, int64_t strip,
                          int64_t stepRows, const Problem &problem) {
+  if (problem.pattern) // entries of lists are drawn several at a time
+    return 0;
   if (grid.stripAxis == Axis::Query)
     return problem.isOpen() ? 0 : double(v.outerTiles) / 2;
   int64_t keys =

@@ -8,6 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "../../Schedule/SpillBackwardTiles.h"
 #include "../../Schedule/SplitBackwardTiles.h"
 #include "Harness/GradientChecks.h"
 
@@ -183,6 +184,18 @@ protected:
   const Tiles choices[3] = {tiles(1, 0), tiles(2, 1), tiles(3, 0, 64)};
 };
 
+class SpillBackwardOfLists : public ListedGradients {
+protected:
+  SpillBackwardOfLists() : ListedGradients("spill_backward", "wgmma") {}
+
+  const Tiles choices[2] = {SpillBackwardTiles{128, 128, 512, 1, 3, true},
+                            SpillBackwardTiles{256, 64, 512, 3, 2, true}};
+  /// Of a pattern with such tiles.
+  static BlockSize sizeOf(const Tiles &tiles, int64_t more = 1) {
+    return {128 * more, tiles.get("key_block")};
+  }
+};
+
 } // namespace
 
 TEST_F(FlashBackwardOfLists, Owners) {
@@ -265,3 +278,40 @@ TEST_F(SplitMmaSyncOfLists, Mistakes) {
   for (const Tiles &tiles : choices)
     checkMistakes(tiles, /*isDqOfColumns=*/false);
 }
+
+TEST_F(SpillBackwardOfLists, Owners) {
+  for (bool ofBatch : {false, true})
+    for (bool ofHeads : {false, true}) {
+      Problem p = problem(140, 330, sizeOf(choices[0]), {}, 72);
+      p.batch = 2;
+      check(p, choices[0], {ofBatch, ofHeads});
+    }
+}
+/// Last blocks have steps behind the end of queries, and of keys.
+TEST_F(SpillBackwardOfLists, Sizes) {
+  for (const Tiles &tiles : choices)
+    for (int64_t more : {1, 2})
+      for (auto [queries, keys] :
+           {std::pair<int64_t, int64_t>{256, 256}, {180, 300}, {1, 70}})
+        check(problem(queries, keys, sizeOf(tiles, more),
+                      {more == 1 ? MaskKind::causal : MaskKind::none}),
+              tiles);
+}
+TEST_F(SpillBackwardOfLists, Shares) {
+  for (const Shares &shares : {Shares{0, 60}, {60, 0}, {4, 4}, {0, 0}})
+    check(problem(270, 290, sizeOf(choices[0]), {MaskKind::window, 40, 7}),
+          choices[0], {false, true}, shares);
+}
+TEST_F(SpillBackwardOfLists, Orders) {
+  ATTN_LONG_TEST();
+  for (auto [i, mask] : llvm::enumerate(kMasks)) {
+    InterpreterOptions options;
+    options.order = WarpOrder(i % 3);
+    options.blocks = BlockOrder::shuffled;
+    options.seed = i + 1;
+    multiprocessors = i % 2 ? 4 : 1;
+    check(problem(300, 500, sizeOf(choices[i % 2]), mask), choices[i % 2],
+          {false, true}, {}, options);
+  }
+}
+TEST_F(SpillBackwardOfLists, Statistics) { checkStatistics(choices[0]); }
