@@ -18,15 +18,6 @@ static constexpr int64_t kFragmentRows = 16;
 static size_t index(Axis axis) { return static_cast<size_t>(axis); }
 using AxisSet = std::bitset<4>; // by index
 
-int64_t attn::padded(Tensor tensor, int64_t cols, const Problem &problem,
-                     int64_t parts) {
-  std::optional<Axis> axis = shapeOf(tensor).cols;
-  if (axis == Axis::HeadDim)
-    return roundUp(cols,
-                   std::max<int64_t>(16, kStepBytes / bytesOf(problem.dtype)));
-  return axis == Axis::HeadDimV ? roundUp(cols, 16 * parts) : cols;
-}
-
 int64_t attn::paddedColumns(const Node &node, int64_t cols,
                             const Problem &problem) {
   if (int64_t groups = columnGroupsOf(node))

@@ -6,6 +6,15 @@
 
 using namespace attn;
 
+int64_t attn::padded(Tensor tensor, int64_t cols, const Problem &problem,
+                     int64_t parts) {
+  std::optional<Axis> axis = shapeOf(tensor).cols;
+  if (axis == Axis::HeadDim)
+    return roundUp(cols,
+                   std::max<int64_t>(16, kStepBytes / bytesOf(problem.dtype)));
+  return axis == Axis::HeadDimV ? roundUp(cols, 16 * parts) : cols;
+}
+
 namespace {
 
 /// A walk over the leaves with what their scopes hold.
