@@ -283,7 +283,7 @@ VARIANTS = (
     _score_spill_wgmma("f32 merged", 1, dtype="f32", stages=6),
     _flash_backward("behind", 128, 64, 0),
     _flash_backward("rows", 128, 128, 0, overlap=0),
-    _flash_backward("halves", 128, 128, 0, 1, overlap=3),
+    _flash_backward("halves", 128, 128, 0, 1, overlap=2),
     _flash_backward("beside", 128, 64, 1),
     _flash_backward("before", 64, 64, 2),
     _flash_backward("first stores", 128, 64, 0, 1),

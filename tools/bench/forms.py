@@ -33,7 +33,7 @@ from turns import HIDDEN, TOKENS, Call, event_clock, flops, in_turns, numbers
 
 _HALVES = "flash_backward, key = 128, query_block = 128"
 SCHEDULES = (f"{_HALVES}, overlap = 0", f"{_HALVES}, overlap = 2",
-             f"{_HALVES}, overlap = 3", f"{_HALVES}, beside = 0, overlap = 0",
+             f"{_HALVES}, beside = 0, overlap = 0",
              f"{_HALVES}, beside = 0, overlap = 2")
 DERIVED = ""
 CHECKED_ROWS = (1000, 320)

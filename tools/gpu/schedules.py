@@ -49,7 +49,6 @@ BACKWARD = (
     Line("", (BF16, F16), 128, 128),
     Line("flash_backward", (BF16, F16), 128, 128),
     Line("flash_backward, overlap = 2", (BF16, F16), 64, 64),
-    Line("flash_backward, overlap = 3", (BF16, F16), 64, 64),
     Line("split_backward", (BF16, F16), 128, 128),
     Line("spill_backward", (BF16, F16), 512, 512),
 )

@@ -103,8 +103,11 @@ struct Workers {
 /// In which order tiles are taken, and the work on a tile is done.
 struct WorkOrder {
   bool isPersistent = false; ///< a block takes tile after tile
-  bool overlaps = false;   ///< S of a step is multiplied beside O of the last;
-                           ///< over keys: dV of a step beside its dS
+  bool overlaps = false; ///< S of a step is multiplied beside O of the last;
+                         ///< over keys: dV of a step beside its dS
+  /// Over keys: scores of one half of a block become weights while products of
+  /// the other are multiplied.
+  bool isInHalves = false;
   bool takesTurns = false; ///< ping-pong: warpgroups take turns at products
   /// Additions to sums in slow memory have the order in which tiles are drawn.
   /// Tiles of several heads alternate.

@@ -93,8 +93,8 @@ struct FlashBackwardFrame : GradientFrame {
 
   int64_t stages;
   bool overlap;
-  bool inHalves; ///< a block of queries is weighed in two halves
-  bool keepsV;   ///< V is a left factor in registers
+  /// A block of queries is weighed in two halves, with V in registers.
+  bool inHalves;
   static constexpr int64_t kHalf = kGroupRows; ///< queries of a half
   bool finishesBeside;     ///< there is no launch behind the main one
   bool preparesBeside;     ///< nor one before

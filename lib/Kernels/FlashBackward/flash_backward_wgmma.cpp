@@ -40,8 +40,8 @@
 //
 //   S0 dP0 S1 | 2^S0 | dV0 | dS0 | dP1 dK0 | 2^S1 | dV1 | dS1 | dQ dK1
 //
-// The left factors of S and dP are read twice for that, once for each half.
-// With `overlap = 3` V is read once for a tile, and stays in registers.
+// K, the left factor of S, is read twice for that, once for each half.  V is
+// read once for a tile, and stays in registers.
 //
 // Roles.  Producer and writer, one lane each, share the first warpgroup.
 //
@@ -366,7 +366,7 @@ private:
   /// zeros if nothing has come.
   void keepValues(Scalar hasSteps) {
     factorV = bufferV;
-    if (!keepsV)
+    if (!inHalves)
       return;
     auto load = [&]() -> SmallVector<Value> {
       return {LoadMatrixOp::create(b, b.lhsType(kWarpRows, dimV, element),
@@ -400,8 +400,9 @@ private:
       return startSum(sum, factor, halvesOfQ, placeOf(half));
     };
     auto differentiate = [&](int64_t half, const Weighed &weighed,
-                             Value gradient, const About &about) {
+                             Value inFlight, const About &about) {
       Value delta = columnsOf(slot, Statistic::delta, queriesOf(half));
+      Value gradient = b.await(inFlight, 2);
       Value factor = factorOf(gradientOf(b, weighed.weights, gradient, delta,
                                          weighed.slopes, about.isOpen));
       StoreTransposedOp::create(b, factor, bufferScores, state.turn,
@@ -419,7 +420,7 @@ private:
     Weighed weighed = weigh(*scale, b.await(scores, 2), shift, about,
                             /*wantsSlopes=*/true);
     Value sumV = startV(0, weighed, state.sumV);
-    Value factor = differentiate(0, weighed, b.await(gradient, 2), about);
+    Value factor = differentiate(0, weighed, gradient, about);
     gradient = startP(1);
     Value sumK = startK(0, factor, state.sumK);
 
@@ -428,7 +429,7 @@ private:
     weighed = weigh(*scale, b.await(scoresBehind, 3), shift, about,
                     /*wantsSlopes=*/true);
     sumV = startV(1, weighed, sumV);
-    factor = differentiate(1, weighed, b.await(gradient, 2), about);
+    factor = differentiate(1, weighed, gradient, about);
     ringV.release(b, once, isLast);
     meetBehindScores();
     Value queryGradient = startGradient(state.turn, ownRow);
@@ -455,7 +456,7 @@ private:
     return turn ^ 1;
   }
 
-  Value factorV; ///< of dP: the buffer, or the warp's rows
+  Value factorV; ///< of dP: the buffer, or in halves the warp's rows
   std::optional<ScoreScale> scale;
   Scalar group, groupRow, warpInGroup, warpRow; // of consumers
   Scalar zero;                                  // as no compiler knows

@@ -51,8 +51,8 @@
 // They take 4d and 8 bytes for each query: twice what Q does in 16 bits.
 //
 // With `overlap = 2` a block of 128 queries is weighed in two halves, each
-// beside products of the other: rows of K and V, which are left factors, are
-// read once for each.  With `overlap = 3` those of V are read once for a tile.
+// beside products of the other.  Rows of K, a left factor, are read once for
+// each, those of V once for a tile: they stay in registers.
 //
 // A warpgroup has 64 keys.  Their scores and dP lie the other way round (S^T =
 // K Q^T), so that P^T and dS^T are left factors as they come, in registers.
@@ -70,7 +70,7 @@ using namespace attn;
 /// Warps of a block of the last grid: each has 16 rows of a strip.
 static constexpr int64_t kStripWarps = 4;
 /// Of `overlap`.
-static constexpr int64_t kInHalves = 2, kKeepsValues = 3;
+static constexpr int64_t kInHalves = 2;
 
 static Schedule build(const Tiles &t) {
   int64_t key = t.get("key"), queries = t.get("query_block");
@@ -78,6 +78,7 @@ static Schedule build(const Tiles &t) {
   crew.workers.warpgroups = key / kWarpgroupRows;
   crew.order.isPersistent = true;
   crew.order.overlaps = t.get("overlap", 1) != 0;
+  crew.order.isInHalves = t.get("overlap", 1) == kInHalves;
   crew.order.isOrdered = t.get("ordered") != 0;
   crew.order.takesShortFirst = t.get("short_first") != 0;
   crew.order.firstStores = t.get("first_stores") != 0;
@@ -92,7 +93,7 @@ static Schedule build(const Tiles &t) {
   if (!crew.order.firstStores)
     zeros.push_back(always(inTiles(spill(Tensor::GradQ))));
   Grid prepare = statisticsGrid(queries, std::move(zeros));
-  bool inHalves = t.get("overlap", 1) >= kInHalves;
+  bool inHalves = crew.order.isInHalves;
   // S of the next half is in flight beside that of this one.
   Body products = {hold(Tensor::S, Level::Registers, inHalves ? 2 : 1),
                    multiply(Tensor::S, Tensor::K, Tensor::Q),
@@ -112,7 +113,7 @@ static Schedule build(const Tiles &t) {
         dealt(multiply(Tensor::GradQ, Tensor::GradS, Tensor::K)),
         inTiles(reduce(Tensor::GradQ, 0))}});
   Body kept;
-  if (t.get("overlap", 1) >= kKeepsValues)
+  if (inHalves)
     kept.push_back(hold(Tensor::V));
   Grid main = grid(
       Axis::Key, key, crew,
@@ -175,11 +176,15 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
            " warpgroups, or as many columns of dQ, but got " + number(queries) +
            " queries and a head dim of " + number(problem.headDim);
   int64_t widest = std::max(problem.headDim, problem.headDimV);
-  if (t.get("overlap") >= kInHalves &&
+  if (t.get("overlap") == kInHalves &&
       (queries != 2 * kWarpgroupRows || widest > kPanelColumns))
     return "expects 128 queries of " + number(kPanelColumns) +
            " columns at most for blocks in halves, but got " + number(queries) +
            " of " + number(widest);
+  // Slopes would stand beside the scores of both halves.
+  if (t.get("overlap") == kInHalves && problem.clauses.score)
+    return std::string("expects scores as they are multiplied for blocks in "
+                       "halves, but got a function of them");
   if (t.get("stages") < 2 || t.get("stages") > 3)
     return "expects two or three stages, but got " + number(t.get("stages"));
   if (t.get("persistent") != 1)
@@ -224,14 +229,12 @@ namespace attn::schedules {
 // Named as the file and as users write it.
 // NOLINTNEXTLINE(readability-identifier-naming)
 ScheduleKind flash_backward() {
-  // In halves only where somebody asks for it.
-  Parameter overlap = choiceParameter("overlap", {1, 0});
-  overlap.most = kKeepsValues;
   Form pipeline = {{TensorCoreFamily::wgmma},
                    {extentParameter("key", {128, 64}),
                     extentParameter("query_block", {64, 128}),
                     choiceParameter("beside", {2, 1, 0})},
-                   {overlap, countParameter("stages", {3, 2})},
+                   {choiceParameter("overlap", {1, 0, kInHalves}),
+                    countParameter("stages", {3, 2})},
                    {choiceParameter("ordered", {0, 1}),
                     choiceParameter("short_first", {0, 1}),
                     choiceParameter("first_stores", {1, 0}),

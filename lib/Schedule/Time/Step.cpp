@@ -49,10 +49,13 @@ double Step::copies() const {
          all.reaching * c.lineClocks + all.cut * c.cutClocks;
 }
 
-/// Like warps load fragments by instructions, beside the tensor cores.
+/// Like warps load fragments by instructions, beside the tensor cores.  In
+/// halves exponentials have products of the other half beside them as well.
 double Step::chain() const {
   bool isAhead = w.order == Order::Overlapped || w.order == Order::Turns;
   double hidden = isAhead ? c.hiddenShare * std::min(issue, output) : 0;
+  if (w.isInHalves)
+    hidden += c.hiddenShare * std::min(exp, tensor);
   double products = w.isWgmma ? tensor : std::max(tensor, smem);
   return (products + exp + issue - hidden) / w.workers +
          w.handovers * c.barrierClocks;

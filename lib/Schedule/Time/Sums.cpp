@@ -8,7 +8,8 @@
 // less a turn apart, and the next wait for what that is short of a turn.  If
 // the shortest are first, they meet each other's blocks one step apart and none
 // waits, but the longest are left for the end.  Where the first tile of a block
-// of queries stores, those that begin with it stand one turn behind it.
+// of queries stores, those that begin with it stand one turn behind it; and all
+// but those of a window begin with the last block of queries.
 //
 // A grid before the tiles takes the time in which all warps do the share of the
 // heads that come first; the rest goes by beside the tiles, if they last as
@@ -67,7 +68,7 @@ Sums attn::sumsOf(const Census &census, size_t number, const Grid &node,
   sums.takesShortFirst = how.order.takesShortFirst;
   sums.isWindow = problem.mask.hidesBefore();
   sums.areInStep =
-      problem.isOpen() && grid.blocks > 1 && stepOf(node) < node.step;
+      !sums.isWindow && grid.blocks > 1 && stepOf(node) < node.step;
   sums.hasBefore = census.hasBefore(number);
   sums.hasBeside = census.hasBeside(number);
   if (sums.hasBefore)

@@ -205,6 +205,7 @@ private:
       w.workers = double(node.workers.warpgroups) / double(node.workers.across);
       helperWarps = double(budgetOf(node, problem).helperWarps());
       w.overlaps = order.overlaps;
+      w.isInHalves = order.isInHalves;
       w.order = order.takesTurns ? Order::Turns
                 : node.workers.isOfProducts || sharing.blocks() > 1
                     ? Order::Together

@@ -77,7 +77,8 @@ struct Work {
   bool sharesTiles = false;
   double workers = 1, blocksPerSm = 1;
   Order order = Order::Alike;
-  bool overlaps = false; ///< a product waits beside the softmax, in any order
+  bool overlaps = false;   ///< a product waits beside the softmax, in any order
+  bool isInHalves = false; ///< scores have products of others beside them
   bool isPersistent = false;
   bool takesNext = false; ///< inputs of the next tile are there when one ends
   bool isWgmma = false, isOfProducts = false, isMadeOfScores = false;

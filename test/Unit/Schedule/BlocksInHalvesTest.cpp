@@ -27,9 +27,9 @@ static std::optional<Plan> planOf(const Problem &p, const Tiles &tiles,
   return planFor(p, *findMachine("h100_sxm"), "flash_backward", tiles, error);
 }
 
-// Of blocks in halves warpgroups read their rows of K and V for each half, or
-// those of V once for a tile that makes a step; all else is the same.
-TEST(BlocksInHalves, ReadLeftFactorsTwice) {
+// Of blocks in halves warpgroups read their rows of K for each half, and those
+// of V once for a tile that makes a step; all else is the same.
+TEST(BlocksInHalves, ReadLeftFactors) {
   Random random(23);
   constexpr int64_t key = 128;
   for (int round = 0; round < 40; ++round) {
@@ -57,34 +57,29 @@ TEST(BlocksInHalves, ReadLeftFactorsTwice) {
     auto factor = [](int64_t columns) {
       return 2 * key * roundUp(columns, 16);
     };
-    Bytes whole = bytes(1), halves = bytes(2), kept = bytes(3);
-    for (const Bytes &other : {halves, kept}) {
-      EXPECT_EQ(other.l2, whole.l2) << p;
-      EXPECT_EQ(other.hbm, whole.hbm) << p;
-    }
-    int64_t more = heads * steps * (factor(p.headDim) + factor(p.headDimV));
-    EXPECT_EQ(halves.smem, whole.smem + more) << p;
-    EXPECT_EQ(kept.smem,
-              halves.smem - heads * (2 * steps - tiles) * factor(p.headDimV))
+    Bytes whole = bytes(1), halves = bytes(2);
+    EXPECT_EQ(halves.l2, whole.l2) << p;
+    EXPECT_EQ(halves.hbm, whole.hbm) << p;
+    EXPECT_EQ(halves.smem,
+              whole.smem + heads * (steps * factor(p.headDim) -
+                                    (steps - tiles) * factor(p.headDimV)))
         << p;
   }
 }
 
 // K, V, two of Q and dO, statistics, two of dS, staging; dK and dV beside S and
-// dP of a half, the next S, and P and dS in 16 bits.
+// dP of a half, the next S, P and dS in 16 bits, and V.
 TEST(BlocksInHalves, Space) {
   std::string error;
   auto whole =
       planOf(tokenGradients(64, 4096, false), tilesOf(128, 0, 1), error);
   ASSERT_TRUE(whole) << error;
-  for (int64_t overlap : {2, 3}) {
-    auto plan = planOf(tokenGradients(64, 4096, false),
-                       tilesOf(128, overlap, 1), error);
-    ASSERT_TRUE(plan) << error;
-    EXPECT_EQ(plan->footprint.smemBytes, whole->footprint.smemBytes);
-    EXPECT_EQ(plan->launches[1].footprint.registersPerThread,
-              16 + 32 + 32 + 2 * 32 + 32 + 16 + 16 + (overlap == 3 ? 16 : 0));
-  }
+  auto plan =
+      planOf(tokenGradients(64, 4096, false), tilesOf(128, 2, 1), error);
+  ASSERT_TRUE(plan) << error;
+  EXPECT_EQ(plan->footprint.smemBytes, whole->footprint.smemBytes);
+  EXPECT_EQ(plan->launches[1].footprint.registersPerThread,
+            16 + 32 + 32 + 2 * 32 + 32 + 16 + 16 + 16);
 }
 
 TEST(BlocksInHalves, Refusals) {
@@ -96,6 +91,10 @@ TEST(BlocksInHalves, Refusals) {
   };
   EXPECT_EQ(halvesRefusal(64), "expects 128 queries of 64 columns at most for "
                                "blocks in halves, but got 64 of 64");
+  p.clauses.score = true;
+  EXPECT_EQ(halvesRefusal(128), "expects scores as they are multiplied for "
+                                "blocks in halves, but got a function of them");
+  p.clauses = {};
   p.headDimV = 72;
   EXPECT_EQ(halvesRefusal(128), "expects 128 queries of 64 columns at most for "
                                 "blocks in halves, but got 128 of 72");

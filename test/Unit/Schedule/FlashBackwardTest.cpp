@@ -290,7 +290,7 @@ TEST(FlashBackward, BesideMovesTheSame) {
 }
 
 // TFLOP/s of all launches on an H100 80GB SXM, with a launch for dQ and with
-// dQ beside the tiles; sums begin as zeros.
+// dQ beside the tiles; sums begin as zeros, and blocks are weighed whole.
 TEST(FlashBackward, BesideAsMeasured) {
   struct Row {
     int64_t d, rows;
@@ -309,9 +309,10 @@ TEST(FlashBackward, BesideAsMeasured) {
                          {64, 4096, true, 411, 417}}) {
     Problem p = tokenGradients(row.d, row.rows, row.isCausal);
     std::string error;
-    auto launched = planOf(p, {{"beside", 0}, {"first_stores", 0}}, error);
+    Tiles tiles = {{"overlap", row.d == 128}, {"first_stores", 0}};
+    auto launched = planOf(p, with(tiles, "beside", 0), error);
     ASSERT_TRUE(launched) << error;
-    auto beside = planOf(p, {{"beside", 1}, {"first_stores", 0}}, error);
+    auto beside = planOf(p, with(tiles, "beside", 1), error);
     ASSERT_TRUE(beside) << error;
     double gain = launched->seconds / beside->seconds;
     double measured = row.beside / row.launched;
@@ -464,7 +465,7 @@ TEST(FlashBackward, FirstStores) {
     // An H100 had 1.08 and 1.12 with 1024 rows under a causal mask, 1.03
     // with 4096; without a mask, where tiles begin with the same queries,
     // 1.01 and 1.02 with 1024.  With blocks of 128 queries, 1.03 with 4096 and
-    // 16384.
+    // 16384; with 64 under a causal mask 0.98 with 16384, and an H200 0.97.
     bool isInStep =
         p.mask.kind == MaskKind::none && tiles.get("query_block") == 64;
     if (p.mask.kind == MaskKind::none && !isInStep) {
@@ -472,8 +473,10 @@ TEST(FlashBackward, FirstStores) {
       EXPECT_LT(gain, 1.08) << p;
       return;
     }
+    bool isLong = keys == 16384 && tiles.get("query_block") == 64;
     EXPECT_GT(gain, isInStep       ? (keys == 1024 ? 1 : 0.95)
                     : keys == 1024 ? 1.04
+                    : isLong       ? 0.96
                                    : 1)
         << p;
     EXPECT_LT(gain, isInStep       ? (keys == 1024 ? 1.05 : 1)

@@ -159,10 +159,11 @@ protected:
 class ClausesFlashBackward : public ClausesBackward {
 protected:
   ClausesFlashBackward() : ClausesBackward("flash_backward", "wgmma") {}
-  static Tiles tiles(int64_t key, int64_t beside, int64_t overlap) {
-    return {{"query_block", 64},  {"key", key},       {"stages", 2},
-            {"overlap", overlap}, {"beside", beside}, {"ordered", 0},
-            {"first_stores", 0},  {"short_first", 0}, {"persistent", 1}};
+  static Tiles tiles(int64_t key, int64_t beside, int64_t overlap,
+                     int64_t queryBlock = 64) {
+    return {{"query_block", queryBlock}, {"key", key},       {"stages", 2},
+            {"overlap", overlap},        {"beside", beside}, {"ordered", 0},
+            {"first_stores", 0},         {"short_first", 0}, {"persistent", 1}};
   }
 };
 
@@ -189,6 +190,15 @@ TEST_F(ClausesFlashBackward, ShortForms) {
   headDim = 80; // parts of dQ are columns
   checkShortForms(tiles(/*key=*/128, /*beside=*/0, /*overlap=*/0),
                   DataType::f16);
+}
+
+TEST_F(ClausesFlashBackward, Halves) {
+  Tiles halves = tiles(/*key=*/128, /*beside=*/1, /*overlap=*/2,
+                       /*queryBlock=*/128);
+  checkNegativeScale(halves);
+  std::string ids = "tensor<2x200xi32>";
+  checkListed(problemOf(150, 200, {MaskKind::causal}, DataType::f16),
+              /*size=*/128, halves, "document(%x0 : " + ids + ")", {ids});
 }
 
 TEST_F(ClausesFlashBackward, RandomRegions) {

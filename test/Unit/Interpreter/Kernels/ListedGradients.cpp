@@ -154,11 +154,12 @@ protected:
             {"short_first", 0}, {"first_stores", 0},         {"persistent", 1}};
   }
   /// dQ is dealt out by columns, by rows and not at all; finished in launches
-  /// and beside.
-  const std::pair<Tiles, int64_t> choices[4] = {{tiles(128, 64, 2, 1, 0), 80},
+  /// and beside; blocks are weighed whole and in halves.
+  const std::pair<Tiles, int64_t> choices[5] = {{tiles(128, 64, 2, 1, 0), 80},
                                                 {tiles(128, 128, 2, 0, 1), 32},
                                                 {tiles(64, 64, 3, 1, 2), 32},
-                                                {tiles(128, 64, 3, 0, 2), 80}};
+                                                {tiles(128, 64, 3, 0, 2), 80},
+                                                {tiles(128, 128, 2, 2, 1), 32}};
 };
 
 class SplitBackwardOfLists : public ListedGradients {
