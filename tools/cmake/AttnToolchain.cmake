@@ -72,11 +72,13 @@ if(ATTN_PRECOMPILED)
   add_library(AttnPrecompiled OBJECT
     "${PROJECT_SOURCE_DIR}/tools/cmake/precompiled.cpp")
   target_precompile_headers(AttnPrecompiled PRIVATE
-    <attn/Tile/Tile.h> <gtest/gtest.h>
+    <random> <attn/Tile/Tile.h> <gtest/gtest.h>
     <mlir/Dialect/Arith/IR/Arith.h> <mlir/Dialect/Func/IR/FuncOps.h>
     <mlir/Dialect/GPU/IR/GPUDialect.h> <mlir/Dialect/LLVMIR/LLVMDialect.h>
-    <mlir/Dialect/LLVMIR/NVVMDialect.h> <mlir/Dialect/MemRef/IR/MemRef.h>
-    <mlir/Dialect/SCF/IR/SCF.h> <mlir/IR/Builders.h> <mlir/IR/BuiltinOps.h>
+    <mlir/Dialect/LLVMIR/NVVMDialect.h> <mlir/Dialect/Linalg/IR/Linalg.h>
+    <mlir/Dialect/Math/IR/Math.h> <mlir/Dialect/MemRef/IR/MemRef.h>
+    <mlir/Dialect/SCF/IR/SCF.h> <mlir/Dialect/Tensor/IR/Tensor.h>
+    <mlir/IR/Builders.h> <mlir/IR/BuiltinOps.h>
     <mlir/IR/DialectImplementation.h> <mlir/IR/PatternMatch.h>
     <mlir/Parser/Parser.h> <mlir/Pass/Pass.h> <mlir/Pass/PassManager.h>
     <mlir/Transforms/DialectConversion.h>)
