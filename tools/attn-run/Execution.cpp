@@ -138,9 +138,10 @@ FailureOr<Execution> run::prepare(const Function &function,
   SmallVector<HostArray> shapes;
   double bytes = 0;
   for (auto [position, size] : llvm::enumerate(sizes)) {
-    bool isWritten = llvm::any_of(function.outputs, [&](const Output &output) {
+    auto isHere = [&, position = position](const Output &output) {
       return !function.onTensors && output.position == position;
-    });
+    };
+    bool isWritten = llvm::any_of(function.outputs, isHere);
     FailureOr<HostArray> shape = layOut(compiled, position, size, isWritten);
     if (failed(shape))
       return failure();

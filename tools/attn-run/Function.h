@@ -67,7 +67,7 @@ struct Merging {
 
 /// Lists of blocks of a region, or by keys of others.
 struct Listing {
-  mlir::Operation *op;
+  mlir::Operation *op = nullptr;
   int64_t queries = 0, keys = 0; ///< of a region
   std::vector<ArraySource> inputs;
 };

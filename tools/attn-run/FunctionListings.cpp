@@ -40,7 +40,8 @@ FailureOr<int64_t> FunctionReader::sizeOf(Operation *op, Value size) {
 
 LogicalResult FunctionReader::readListing(Operation *op, ValueRange inputs,
                                           ValueRange outs) {
-  Listing listing = {op};
+  Listing listing;
+  listing.op = op;
   int64_t most = 1;
   if (auto lists = dyn_cast<BlockListsOp>(op)) {
     FailureOr<int64_t> queries = sizeOf(op, lists.getQueries()),

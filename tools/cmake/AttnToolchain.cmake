@@ -72,7 +72,7 @@ if(ATTN_PRECOMPILED)
   add_library(AttnPrecompiled OBJECT
     "${PROJECT_SOURCE_DIR}/tools/cmake/precompiled.cpp")
   target_precompile_headers(AttnPrecompiled PRIVATE
-    <random> <attn/IR/Attn.h> <attn/Tile/Tile.h> <gtest/gtest.h>
+    <random> <attn/Tile/Tile.h> <gtest/gtest.h>
     <mlir/Dialect/Arith/IR/Arith.h> <mlir/Dialect/Func/IR/FuncOps.h>
     <mlir/Dialect/GPU/IR/GPUDialect.h> <mlir/Dialect/LLVMIR/LLVMDialect.h>
     <mlir/Dialect/LLVMIR/NVVMDialect.h> <mlir/Dialect/Linalg/IR/Linalg.h>

@@ -233,7 +233,7 @@ def chosen(names):
             if not names or any(name in v.name for name in names)]
 
 
-def part_of(variants):
+def share_of(variants):
     """The part that ATTN_SHARE names: a share of each of some variants."""
     part, parts = shares.asked()
     if parts % PARTS:
@@ -244,7 +244,7 @@ def part_of(variants):
 
 def main():
     arguments = parse_arguments()
-    share, variants = part_of(chosen(arguments.variant))
+    share, variants = share_of(chosen(arguments.variant))
     explanations = Explanations(os.path.join(FOLDER, "survivors.txt"))
     is_whole = share[1] == 1
     # A share runs beside other tests.

@@ -114,7 +114,6 @@ protected:
     truth.list({true, true}, {0, 60}, ++seed);
     ListedBlocks::Block block = truth.lists->leaveOutOfTransposed();
     std::map<std::string, std::vector<float>> left = run(truth, tiles);
-    const Problem &p = truth.problem;
     auto compare = [&](const char *name, const std::vector<double> &exact,
                        double size, int64_t head, int64_t first, bool isLess) {
       SCOPED_TRACE(name);
