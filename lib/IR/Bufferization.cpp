@@ -11,6 +11,7 @@
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "attn/IR/Attn.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "llvm/ADT/DenseMap.h"
@@ -184,12 +185,16 @@ private:
           bufferization::getBufferType(result, options, state);
       if (failed(type))
         return failure();
+      // The type says which sizes an allocation takes; one of them may be
+      // known all the same.
       SmallVector<Value> sizes;
-      for (OpFoldResult size : shape)
-        if (auto dynamic = dyn_cast<Value>(size))
-          sizes.push_back(dynamic);
-      FailureOr<Value> buffer = options.createAlloc(
-          rewriter, op->getLoc(), cast<MemRefType>(*type), sizes);
+      auto memref = cast<MemRefType>(*type);
+      for (auto [dim, size] : llvm::enumerate(shape))
+        if (memref.isDynamicDim(dim))
+          sizes.push_back(
+              getValueOrCreateConstantIndexOp(rewriter, op->getLoc(), size));
+      FailureOr<Value> buffer =
+          options.createAlloc(rewriter, op->getLoc(), memref, sizes);
       if (failed(buffer))
         return failure();
       buffers.push_back(*buffer);

@@ -292,7 +292,7 @@ LogicalResult PutDrawOp::verify() {
 //===----------------------------------------------------------------------===//
 
 /// Element type of a fragment or row.
-static Type elementOf(Type type) {
+static Type typeOfElements(Type type) {
   if (auto fragment = dyn_cast<FragType>(type))
     return fragment.getElementType();
   return cast<RowType>(type).getElementType();
@@ -311,9 +311,9 @@ LogicalResult FillOp::verify() {
       fragment && fragment.getLayout() != FragmentLayout::acc)
     return emitOpError("expects a fragment in layout acc, but got ")
            << fragment;
-  if (elementOf(type) != getValue().getType())
+  if (typeOfElements(type) != getValue().getType())
     return emitOpError("expects a value of type ")
-           << elementOf(type) << ", but got " << getValue().getType();
+           << typeOfElements(type) << ", but got " << getValue().getType();
   return success();
 }
 
@@ -477,7 +477,7 @@ LogicalResult MapOp::verify() {
     if (operand && operand != result)
       return emitOpError("expects fragments of type ")
              << result << ", but got " << type;
-    expected.push_back(elementOf(type));
+    expected.push_back(typeOfElements(type));
   }
   if (fragment && cast<FragType>(result).getLayout() != FragmentLayout::acc)
     return emitOpError("expects a result in layout acc, but got ") << result;
@@ -485,9 +485,9 @@ LogicalResult MapOp::verify() {
     return emitOpError("expects block arguments (")
            << expected << "), but got (" << body.getArgumentTypes() << ")";
   auto yield = dyn_cast<YieldOp>(body.back());
-  if (!yield || yield.getValue().getType() != elementOf(result))
+  if (!yield || yield.getValue().getType() != typeOfElements(result))
     return emitOpError("expects to yield a value of type ")
-           << elementOf(result);
+           << typeOfElements(result);
   for (Operation &op : body)
     if (op.getNumRegions() != 0 || !isMemoryEffectFree(&op) ||
         isa<gpu::BarrierOp>(op))
@@ -542,7 +542,7 @@ LogicalResult AnyAboveOp::verify() {
   RowType limits = getLimits().getType();
   auto fragment = dyn_cast<FragType>(values);
   if (limits.getPartial() || rowsOf(values) != limits.getRows() ||
-      !elementOf(values).isF32() || !limits.getElementType().isF32() ||
+      !typeOfElements(values).isF32() || !limits.getElementType().isF32() ||
       (fragment && fragment.getLayout() != FragmentLayout::acc))
     return emitOpError("expects f32 values and a whole row of limits, but got ")
            << values << " and " << limits;

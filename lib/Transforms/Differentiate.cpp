@@ -238,8 +238,7 @@ LogicalResult Differentiator::reverseForward(ForwardOp op) {
       /*deterministic=*/UnitAttr(), op.getOperandClauseSizesAttr(),
       op.getBlocksAttr(),
       asked.numbers.empty() ? nullptr : b.getDenseI64ArrayAttr(asked.numbers),
-      op.getLongestAttr(),
-      op->getNumRegions());
+      op.getLongestAttr(), op->getNumRegions());
   for (auto [from, to] :
        llvm::zip_equal(op->getRegions(), backward->getRegions())) {
     IRMapping mapping;

@@ -12,6 +12,7 @@ query sees the keys up to itself:
 
 from __future__ import annotations
 
+import importlib
 import operator
 import sys
 from typing import Any, Callable, Optional, Sequence, Union
@@ -19,6 +20,7 @@ from typing import Any, Callable, Optional, Sequence, Union
 from . import _block_lists as _lists
 from ._arrays import Array, type_name
 from ._bindings import LISTS, TRANSPOSED
+from ._trace import is_compiling
 
 #: What block sizes are multiples of.
 STEP = 64
@@ -63,6 +65,16 @@ def _count(value: Any, name: str, least: int = 0) -> int:
 
 def _blocks(rows: int, size: int) -> int:
     return -(-rows // size)
+
+
+def _is_of_gpu(device: Any) -> bool:
+    """Whether that is a GPU of PyTorch's, by its name or as an object."""
+    return str(getattr(device, "type", device)).partition(":")[0] == "cuda"
+
+
+def _device_lists() -> Any:
+    """What compiles, which most lists need not."""
+    return importlib.import_module("attn._device_lists")
 
 
 def _swapped(function: Optional[Callable[..., Any]]
@@ -115,7 +127,8 @@ class BlockMask:
         self.mask_mod = mask_mod
         self._transposed: Optional[BlockMask] = None
         self._check_form()
-        if check or self._facts("kv_num_blocks").is_on_host:
+        if check or (self._facts("kv_num_blocks").is_on_host
+                     and not is_compiling()):
             self._check_contents()
 
     # What it is made from.
@@ -183,10 +196,12 @@ class BlockMask:
         """Lists of what a mask shows.
 
         `mask` is a function of (b, h, i, j), numbers of the batch entry, the
-        query head, the query and the key, as FlexAttention has it; i and j are
-        arrays, of PyTorch on `device` if that is given, else of NumPy.  It is
-        asked for every cell of `batch` x `heads` x `queries` x `keys`, some
-        rows at a time.  Blocks that it shows whole are full, and it is kept as
+        query head, the query and the key, as FlexAttention has it.  On a
+        `device` that is a GPU it is traced, as the `mask_mod` of
+        `attn.forward`, and a kernel makes the lists.  Elsewhere, and where it
+        cannot be traced, i and j are arrays, of PyTorch on `device` if that is
+        given, else of NumPy, and it is asked for every cell of `batch` x
+        `heads` x `queries` x `keys`, some rows at a time.  Blocks that it shows whole are full, and it is kept as
         `mask_mod`.  Or it is a map of blocks [query blocks, key blocks], or
         with batch and heads before: of bool, which of them are seen, full or,
         if not `full`, partial; or of integers, as `to_dense` writes them: 0
@@ -200,6 +215,10 @@ class BlockMask:
                                     f"function, but got None")
             sizes = (_count(batch, "batch", 1), _count(heads, "heads", 1),
                      _count(queries, "queries"), _count(keys, "keys"))
+            if _is_of_gpu(device):
+                made = _device_lists().of_mask(mask, sizes, size, device)
+                if made is not None:
+                    return cls(*made, size, mask_mod=mask)
             library = _lists.library_on(device)
             states = _states_of(library, mask, sizes, size)
             return cls._of_states(library, states, size, mask)
@@ -263,7 +282,27 @@ class BlockMask:
         self._transposed.mask_mod = _swapped(self.mask_mod)
         return self._transposed
 
+    def arrays(self) -> list[Any]:
+        """Two lists or four."""
+        lists = [self.kv_num_blocks, self.kv_indices]
+        if self.full_kv_num_blocks is not None:
+            lists += [self.full_kv_num_blocks, self.full_kv_indices]
+        return lists
+
+    def keep_transposed(self, lists: BlockMask) -> None:
+        """Those that somebody has made already."""
+        self._transposed = lists
+
+    def kept_transposed(self) -> Optional[BlockMask]:
+        """Those that were made, or came with FlexAttention's."""
+        return self._transposed
+
     def _make_transposed(self) -> BlockMask:
+        if _is_of_gpu(getattr(self.kv_indices, "device", None)) and (
+                _lists.is_torch(self.kv_indices)):
+            made = _device_lists().transposed(self.arrays())
+            kept = made if self.full_kv_indices is not None else made[:2]
+            return BlockMask(*kept, block_size=self.block_size[::-1])
         library = _lists.library_for(self.kv_indices)
         states = self.to_dense().swapaxes(-1, -2)
         return self._of_states(library, states, self.block_size[::-1], None)

@@ -5,7 +5,8 @@
 
 Functions are traced (`_trace`), the rest has clauses of its own.  The text and
 the arrays that it names go to the library as they are; it knows a kernel by
-the text, and says which clauses no kernel takes.
+the text, and says which clauses no kernel takes.  The text of arguments that
+are like those of a call before (`_function_facts`) is that of the call before.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ from __future__ import annotations
 import ctypes
 import math
 import numbers
-from typing import Any, Callable, NamedTuple, Optional, Sequence
+import os
+import threading
+from typing import Any, Callable, Hashable, NamedTuple, Optional, Sequence
 
 from . import _native
 from ._arrays import Array, type_name
 from ._block_lists import describe_elements, is_torch
+from ._function_facts import Facts, facts_of
 from ._libraries import library_of
 from ._problem import scale_number
 from ._trace import (Capture, Captures, Region, dtype_of, is_array,
-                     shape_of, trace)
+                     is_compiling, is_on_host, settled, shape_of, trace)
 from ._warn import warn
 
 #: Arguments of which clauses are made.
@@ -99,7 +103,7 @@ class _Maker:
         if not isinstance(value, numbers.Real) or isinstance(value, bool):
             raise TypeError(f"softcap: expects a number, but got "
                             f"{type_name(value)}")
-        cap = scale_number(value)
+        cap = scale_number(settled(value))
         if cap is None or not math.isfinite(cap) or cap <= 0:
             raise ValueError(f"softcap: expects a finite number above 0, but "
                              f"got {value}")
@@ -132,6 +136,9 @@ class _Maker:
     def function(self, function: Any, keyword: str) -> None:
         self.regions.append(trace(function, keyword, self.captures))
 
+    def is_pure(self) -> bool:
+        return all(region.is_pure for region in self.regions)
+
     def finish(self) -> Clauses:
         captures = self.captures.all
         texts = [region.text(captures) for region in self.regions]
@@ -161,8 +168,10 @@ def clauses_of(sizes: tuple[int, ...], options: dict[str, Any]
     batch entries, heads, queries and keys; None if there are none."""
     given = {name: value for name, value in options.items()
              if value is not None}
-    if not given:
-        return None
+    return _made(sizes, given).finish() if given else None
+
+
+def _made(sizes: tuple[int, ...], given: dict[str, Any]) -> _Maker:
     _refuse_two(given)
     maker = _Maker(sizes)
     masks = []
@@ -188,15 +197,96 @@ def clauses_of(sizes: tuple[int, ...], options: dict[str, Any]
         maker.bias(given["bias"])
     if "sinks" in given:
         maker.sinks(given["sinks"])
-    return maker.finish()
+    return maker
 
+
+# -- Texts that are known --------------------------------------------------
+
+#: More kinds of arguments than this, and the oldest are traced anew.
+_MOST_TEXTS = 1024
+
+
+class _Known(NamedTuple):
+    """A text, and its captures by their places among the arrays of a call."""
+
+    text: str
+    captures: tuple[tuple[str, int, str], ...]
+
+
+_lock = threading.Lock()
+_texts: dict[Hashable, _Known] = {}
+
+#: Arguments that have no shape to fit that of q and k.
+_WITHOUT_SHAPE = frozenset(("mask_mod", "score_mod", "softcap"))
+
+
+def _facts_of_array(array: Any) -> Optional[Hashable]:
+    """What a text depends on of an array; None for what is none."""
+    if is_torch(array):
+        shape = array.shape
+        if not shape and is_on_host(array):
+            return array.dtype, repr(array.item())
+        return array.dtype, shape
+    if not is_array(array):
+        return None
+    shape = shape_of(array)
+    if not shape and is_on_host(array):
+        return type(array), dtype_of(array), repr(array.item())
+    return type(array), dtype_of(array), shape
+
+
+def _known(facts: Facts) -> Optional[Clauses]:
+    found = _texts.get(facts.key)
+    return found and Clauses(found.text, tuple([
+        Capture(name, facts.arrays[place], kind)
+        for name, place, kind in found.captures]))
+
+
+def _remember(facts: Facts, clauses: Clauses) -> None:
+    places = [next((place for place, array in enumerate(facts.arrays)
+                    if array is capture.array), None)
+              for capture in clauses.captures]
+    if None in places:  # made while the function was traced
+        return
+    known = _Known(clauses.text, tuple(
+        (capture.name, place, capture.type)
+        for capture, place in zip(clauses.captures, places)
+        if place is not None))
+    with _lock:
+        while len(_texts) >= _MOST_TEXTS:
+            _texts.pop(next(iter(_texts)))
+        _texts[facts.key] = known
+
+
+def _of_arguments(sizes: tuple[int, ...], asked: dict[str, Any]) -> Clauses:
+    if is_compiling():
+        return _made(sizes, asked).finish()
+    facts = facts_of(
+        (None if _WITHOUT_SHAPE.issuperset(asked) else sizes, tuple(asked),
+         *asked.values()), _facts_of_array)
+    found = facts and _known(facts)
+    if found is not None:
+        return found
+    maker = _made(sizes, asked)
+    clauses = maker.finish()
+    if facts is not None and maker.is_pure():
+        _remember(facts, clauses)
+    return clauses
+
+
+def _after_fork() -> None:
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 _warned = False
 
 
 def _warn_of_tiles() -> None:
     global _warned
-    if not _warned:
+    if not _warned and not is_compiling():
         _warned = True
         warn("a mask_mod without a block_mask visits every tile of queries x "
              "keys and hides what it does not show; "
@@ -229,7 +319,7 @@ def of_call(q: Any, k: Any, block_mask: Any, asked: dict[str, Any]
         return None  # what is wrong with a rank is told by the launch
     if "mask_mod" in asked and block_mask is None:
         _warn_of_tiles()
-    return clauses_of((*sizes[0][:3], sizes[1][2]), asked)
+    return _of_arguments((*sizes[0][:3], sizes[1][2]), asked)
 
 
 def _both(masks: Sequence[Any]) -> Any:

@@ -147,6 +147,13 @@ class Executable:
         described = self._describe(arrays, handle)
         if stream is not None and described:
             handle_of(stream, described[0].device)
+        self.launch_described(described, handle)
+        if stream is not None:
+            for array in arrays:
+                library_of(array).used_on(array, handle)
+
+    def launch_described(self, described: list[Array], handle: int) -> None:
+        """The same for arrays that are described already, on a stream."""
         # Alignment belongs to what is bound, beyond 16 bytes it is the same.
         key = tuple((a.sizes, a.strides, a.device, a.address & 15)
                     for a in described)
@@ -158,9 +165,6 @@ class Executable:
                     self._bindings.pop(next(iter(self._bindings)))
                 self._bindings[key] = binding
         binding.launch([array.address for array in described], handle)
-        if stream is not None:
-            for array in arrays:
-                library_of(array).used_on(array, handle)
 
     def _describe(self, arrays: tuple[Any, ...], stream: int) -> list[Array]:
         if len(arrays) != len(self._names):

@@ -18,7 +18,8 @@ from ._launch import NAMES, launch, prepare, words_of
 from ._libraries import library_of
 from ._problem import mask_name, scale_number
 from ._torch_arrays import TorchLibrary
-from ._torch_path import Paths, make_paths
+from ._torch_clause_path import make_clause_path
+from ._torch_path import Paths, make_gradient_path, make_path
 
 #: What JAX is told who asks for weights.
 NOT_KEPT = ("weights are not kept for JAX; attn.forward and attn.backward "
@@ -40,7 +41,31 @@ paths: dict[type, Paths] = {}
 def open_paths(kind: type, library: Library) -> None:
     """From now on calls on arrays of this type try the short ways first."""
     if kind not in paths and isinstance(library, TorchLibrary):
-        paths[kind] = make_paths(library)
+        paths[kind] = Paths(make_path(library), make_gradient_path(library),
+                            make_clause_path(library))
+
+
+def launch_clauses(q: Any, k: Any, v: Any, *, mask: str,
+                   scale: Optional[float], lse_words: int,
+                   schedule: Optional[str], block_mask: Optional[BlockMask],
+                   clauses: Optional[_clauses.Clauses],
+                   machine: Optional[str] = None,
+                   precision: Optional[str] = None) -> tuple[Any, ...]:
+    """`launch` of clauses or lists, gradients not considered: o and so many
+    words of lse.  Tensors go the short way from the second call on."""
+    short = paths.get(type(q))
+    if short is None:
+        open_paths(type(q), library_of(q))
+        short = paths.get(type(q))
+    if short is not None and (block_mask is None
+                              or isinstance(block_mask, BlockMask)):
+        return tuple(short.clauses(q, k, v, (
+            mask, scale, lse_words, machine, schedule, precision), block_mask,
+            clauses))
+    results, _ = launch(q, k, v, mask=mask, scale=scale, lse_words=lse_words,
+                        schedule=schedule, block_mask=block_mask,
+                        clauses=clauses, machine=machine, precision=precision)
+    return results
 
 
 def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
@@ -198,6 +223,12 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
                             lse_low=lse_low, scratch=scratch, stream=stream,
                             **options)
     open_paths(type(q), library)
+    if (clauses is not None or block_mask is not None) and (
+            stream is None and scratch is None
+            and out is None and lse is None and lse_low is None):
+        results = launch_clauses(q, k, v, lse_words=words, clauses=clauses,
+                                 block_mask=block_mask, **options)
+        return results if words else results[0]
     results, _ = launch(q, k, v, lse_words=words, out=out, lse=lse,
                         lse_low=lse_low, scratch=scratch,
                         block_mask=block_mask, clauses=clauses, stream=stream,

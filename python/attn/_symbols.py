@@ -45,12 +45,12 @@ class Graph:
                counts: bool = False) -> Symbol:
         """The value of an op of this form, `arith.addi {0}, {1} : index`;
         `counts` says that it is never negative."""
-        key = form, operands
+        key = form, tuple([operand.number for operand in operands])
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = Symbol(self, kind, form, operands,
-                                              counts, _most(form, operands,
-                                                            kind))
+            found = Symbol(self, kind, form, operands, counts,
+                           _most(form, operands, kind), len(self._known))
+            self._known[key] = found
         return found
 
     def call(self, library: str, name: str, args: Any, kwargs: Any) -> Any:
@@ -144,8 +144,11 @@ class Graph:
         kinds = [_kind_of(value) for value in (left, right)]
         if "f32" in kinds or "float" in kinds:
             return "f32"
-        kind = max((kind for kind in kinds if kind != "int"),
-                   key=lambda kind: (BITS[kind], kind == "index"))
+        kind = "i1"
+        for each in kinds:  # in words that torch.compile follows
+            if each != "int" and (BITS[each], each == "index") > (
+                    BITS[kind], kind == "index"):
+                kind = each
         if "int" not in kinds:
             return kind
         number = right if isinstance(left, Symbol) else left
@@ -208,18 +211,18 @@ def _float_text(value: Number) -> str:
 
 
 class Symbol:
-    """A value of a region."""
+    """A value of a region.  Without slots: torch.compile knows none."""
 
-    __slots__ = ("graph", "kind", "form", "operands", "counts", "most")
     __hash__ = object.__hash__  # identity: equal ones are one
     __array_priority__ = 1000
 
     def __init__(self, graph: Graph, kind: str, form: str,
-                 operands: tuple[Symbol, ...], counts: bool, most: int
-                 ) -> None:
+                 operands: tuple[Symbol, ...], counts: bool, most: int,
+                 number: int) -> None:
         self.graph, self.kind, self.form = graph, kind, form
         self.operands, self.counts = operands, counts
         self.most = most  # its absolute value, of an integer
+        self.number = number  # in its graph
 
     def __repr__(self) -> str:
         return f"<a symbol of {self.kind} in {self.graph.keyword}>"

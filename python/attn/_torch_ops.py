@@ -37,19 +37,19 @@ if tuple(int(part) for part in torch.__version__.split(".")[:2]) < LEAST_TORCH:
 _library = torch.library.Library("attn", "DEF")
 # Strides are part of what the kernels promise: torch.compile must not move
 # what they see and give.
-_tags = [getattr(torch.Tag, "needs_exact_strides",
+TAGS = [getattr(torch.Tag, "needs_exact_strides",
                  torch.Tag.needs_fixed_stride_order),
          torch.Tag.pt2_compliant_tag]
 _library.define(
     "forward(Tensor q, Tensor k, Tensor v, str mask, float? scale, "
-    "bool with_lse, str? schedule) -> (Tensor, Tensor)", tags=_tags)
+    "bool with_lse, str? schedule) -> (Tensor, Tensor)", tags=TAGS)
 _library.define(
     "forward_two_words(Tensor q, Tensor k, Tensor v, str mask, float? scale, "
-    "str? schedule) -> (Tensor, Tensor, Tensor)", tags=_tags)
+    "str? schedule) -> (Tensor, Tensor, Tensor)", tags=TAGS)
 _library.define(
     "backward(Tensor do, Tensor q, Tensor k, Tensor v, Tensor o, Tensor lse, "
     "Tensor? dlse, str mask, float? scale, Tensor? lse_low=None) -> "
-    "(Tensor, Tensor, Tensor)", tags=_tags)
+    "(Tensor, Tensor, Tensor)", tags=TAGS)
 
 
 #: 8-bit types: o is bfloat16, and there are no gradients.
@@ -60,7 +60,7 @@ def _result_dtype(q: Tensor) -> torch.dtype:
     return torch.bfloat16 if q.dtype in EIGHT_BITS else q.dtype
 
 
-def _refuse_gradient(q: Tensor) -> None:
+def refuse_gradient(q: Tensor) -> None:
     if q.dtype in EIGHT_BITS:
         raise _errors.UnsupportedError(
             f"attn has no gradients for {q.dtype}; tensors cast to bfloat16 "
@@ -91,7 +91,7 @@ def _two_words_kernel(q: Tensor, k: Tensor, v: Tensor, mask: str,
     return result
 
 
-def _two_words_fake(q: Tensor, k: Tensor, v: Tensor, mask: str,
+def two_words_fake(q: Tensor, k: Tensor, v: Tensor, mask: str,
                     scale: Optional[float], schedule: Optional[str]
                     ) -> tuple[Tensor, Tensor, Tensor]:
     o, lse = _forward_fake(q, k, v, mask, scale, True, schedule)
@@ -122,7 +122,7 @@ _library.impl("forward_two_words", _two_words_kernel,
 _library.impl("backward", _torch_backward.backward,
               "CompositeExplicitAutograd")
 torch.library.register_fake("attn::forward", _forward_fake, lib=_library)
-torch.library.register_fake("attn::forward_two_words", _two_words_fake,
+torch.library.register_fake("attn::forward_two_words", two_words_fake,
                             lib=_library)
 torch.library.register_fake("attn::backward", _backward_fake, lib=_library)
 
@@ -193,7 +193,7 @@ class Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: str,
                 scale: Optional[float], schedule: Optional[str]) -> Any:
-        _refuse_gradient(q)
+        refuse_gradient(q)
         o, lse, low = _forward.forward(q, k, v, mask=mask, scale=scale,
                                        return_lse_low=True, schedule=schedule)
         ctx.save_for_backward(q, k, v, o, lse, low)
@@ -217,7 +217,7 @@ class KeptAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: str,
                 scale: Optional[float], schedule: Optional[str]) -> Any:
-        _refuse_gradient(q)
+        refuse_gradient(q)
         o, lse, *kept = _kept.launch(q, k, v, mask=mask, scale=scale,
                                      with_low=True, schedule=schedule)
         ctx.save_for_backward(q, k, v, o, lse, *kept)
@@ -247,7 +247,7 @@ class ListedAttention(torch.autograd.Function):
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: str,
                 scale: Optional[float], schedule: Optional[str],
                 block_mask: BlockMask) -> Any:
-        _refuse_gradient(q)
+        refuse_gradient(q)
         o, lse, low = _forward.forward(q, k, v, mask=mask, scale=scale,
                                        return_lse_low=True, schedule=schedule,
                                        block_mask=block_mask)
@@ -280,7 +280,7 @@ class ListedGradients(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *_: Any) -> Any:
-        return _no_second_derivative(ctx)
+        return no_second_derivative(ctx)
 
 
 class KeptGradients(torch.autograd.Function):
@@ -292,12 +292,12 @@ class KeptGradients(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *_: Any) -> Any:
-        return _no_second_derivative(ctx)
+        return no_second_derivative(ctx)
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
     q, k, v, mask, scale, with_lse, _ = inputs
-    _refuse_gradient(q)
+    refuse_gradient(q)
     if not with_lse:
         raise ValueError(
             "attn::forward expects with_lse=True where a gradient is needed, "
@@ -314,7 +314,7 @@ def _backward_of_op(ctx: Any, *gradients: Optional[Tensor]) -> Any:
 def _save_two_words(ctx: Any, inputs: tuple[Any, ...],
                     output: tuple[Any, ...]) -> None:
     q, k, v, ctx.mask, ctx.scale, _ = inputs
-    _refuse_gradient(q)
+    refuse_gradient(q)
     ctx.save_for_backward(q, k, v, *output)
     ctx.set_materialize_grads(False)
 
@@ -323,7 +323,7 @@ def _backward_of_two_words(ctx: Any, *gradients: Optional[Tensor]) -> Any:
     return (*_backward(ctx, gradients), None, None, None)
 
 
-def _no_second_derivative(ctx: Any, *_: Any) -> Any:
+def no_second_derivative(ctx: Any, *_: Any) -> Any:
     raise _errors.UnsupportedError(
         "attn has no second derivatives of attention; "
         "torch.nn.attention.sdpa_kernel(SDPBackend.MATH) with PyTorch's "
@@ -335,7 +335,7 @@ torch.library.register_autograd("attn::forward", _backward_of_op,
 torch.library.register_autograd("attn::forward_two_words",
                                 _backward_of_two_words,
                                 setup_context=_save_two_words, lib=_library)
-torch.library.register_autograd("attn::backward", _no_second_derivative,
+torch.library.register_autograd("attn::backward", no_second_derivative,
                                 lib=_library)
 
 
@@ -377,7 +377,7 @@ class FunctionalGradients(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *_: Any) -> Any:
-        return _no_second_derivative(ctx)
+        return no_second_derivative(ctx)
 
 
 # -- Autocast ---------------------------------------------------------------

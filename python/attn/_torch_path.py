@@ -23,7 +23,7 @@ from ._torch_arrays import SCRATCH_BYTES, TorchLibrary
 #: that was freed, which goes the long way and is refused.
 LEAST_ADDRESS = 1 << 38
 #: What divides the address of a row matters up to here.
-_ROW_BITS = 15
+ROW_BITS = 15
 
 _Options = tuple[Any, ...]
 _Tensors = Sequence[Any]
@@ -70,7 +70,7 @@ class BoundGradients(NamedTuple):
 Way = Union[BoundGradients, Callable[..., Any]]
 
 
-def _was_freed(*tensors: Any) -> bool:
+def was_freed(*tensors: Any) -> bool:
     """Whether the storage of one of these is gone."""
     return any(not tensor.untyped_storage().data_ptr() for tensor in tensors)
 
@@ -111,13 +111,13 @@ def make_path(library: TorchLibrary) -> Callable[[Any, Any, Any, _Options],
             key = (options, q.shape, q.stride(), q.dtype, q.get_device(),
                    k.shape, k.stride(), k.dtype, k.get_device(),
                    v.shape, v.stride(), v.dtype, v.get_device(),
-                   (at_q | at_k | at_v) & _ROW_BITS)
+                   (at_q | at_k | at_v) & ROW_BITS)
             bound = find(key)
         except (AttributeError, TypeError, RuntimeError):
             return first(q, k, v, options, None)
         if bound is None or (
                 (at_q < LEAST_ADDRESS or at_k < LEAST_ADDRESS
-                 or at_v < LEAST_ADDRESS) and _was_freed(q, k, v)) or (
+                 or at_v < LEAST_ADDRESS) and was_freed(q, k, v)) or (
                 q.is_neg() or k.is_neg() or v.is_neg()) or (
                 (q.requires_grad or k.requires_grad or v.requires_grad)
                 and grad_enabled()):
@@ -126,7 +126,7 @@ def make_path(library: TorchLibrary) -> Callable[[Any, Any, Any, _Options],
          lse_sizes, lse_strides, lse_words, _) = bound
         o = empty_strided(sizes, strides, dtype=dtype, device=device)
         at_o = o.data_ptr()
-        if at_o & _ROW_BITS:  # an allocator of another taste
+        if at_o & ROW_BITS:  # an allocator of another taste
             return first(q, k, v, options, None)
         status = Status()
         if lse_words:
@@ -192,7 +192,7 @@ def make_gradient_path(library: TorchLibrary) -> GradientPath:
                    v.shape, v.stride(), v.dtype, v.get_device(),
                    o.shape, o.stride(), o.dtype, o.get_device(),
                    lse.shape, lse.stride(), lse.dtype, lse.get_device(),
-                   *[at & _ROW_BITS for at in addresses])
+                   *[at & ROW_BITS for at in addresses])
             given = tensors[:len(addresses)]
             is_odd = (do.is_neg() or q.is_neg() or k.is_neg() or v.is_neg()
                       or o.is_neg() or lse.is_neg())
@@ -202,12 +202,12 @@ def make_gradient_path(library: TorchLibrary) -> GradientPath:
                     continue
                 at = other.data_ptr()
                 key += (other.shape, other.stride(), other.dtype,
-                        other.get_device(), at & _ROW_BITS)
+                        other.get_device(), at & ROW_BITS)
                 addresses.append(at)
                 given = *given, other
                 is_odd = is_odd or other.is_neg()
             if is_odd or (min(addresses) < LEAST_ADDRESS
-                          and _was_freed(*given)):
+                          and was_freed(*given)):
                 return None
             if grad_enabled() and any(t.requires_grad for t in given):
                 return None
@@ -227,7 +227,7 @@ def make_gradient_path(library: TorchLibrary) -> GradientPath:
     def remember_launch(tensors: _Tensors, options: _Options,
                         gradients: _Tensors, binding: Binding) -> None:
         is_given = tensors[-1] is gradients[-1]
-        if not is_given and any(g.data_ptr() & _ROW_BITS for g in gradients):
+        if not is_given and any(g.data_ptr() & ROW_BITS for g in gradients):
             return  # an allocator of another taste
         first = gradients[0]
         of_q, of_k, of_v = ((tuple(g.shape), g.stride(), g.dtype)
@@ -264,7 +264,7 @@ def make_gradient_path(library: TorchLibrary) -> GradientPath:
         else:
             dq, dk, dv = empty(*of_q), empty(*of_k), empty(*of_v)
             at_dq, at_dk, at_dv = dq.data_ptr(), dk.data_ptr(), dv.data_ptr()
-            if (at_dq | at_dk | at_dv) & _ROW_BITS:
+            if (at_dq | at_dk | at_dv) & ROW_BITS:
                 return None  # an allocator of another taste
             addresses += at_dq, at_dk, at_dv
         packed = pack(*addresses)
@@ -288,7 +288,4 @@ class Paths(NamedTuple):
 
     forward: Callable[..., Any]
     backward: GradientPath
-
-
-def make_paths(library: TorchLibrary) -> Paths:
-    return Paths(make_path(library), make_gradient_path(library))
+    clauses: Callable[..., Any]

@@ -14,11 +14,16 @@ Names depend on the order of reads alone, so the same function gives the same
 text, and the text finds the kernel.  PyTorch tells us of every call on its own
 tensors while a function is traced; arrays of other libraries are replaced
 where the function has them: in its closure, its globals and its defaults.
+
+torch.compile follows all this like any other Python code: a function that is
+traced is inlined, its tensors become inputs of the graph, and its numbers are
+guarded.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 import types
 from contextlib import nullcontext
@@ -98,11 +103,26 @@ def is_array(value: Any) -> bool:
     ) and not any(each.__name__ == "generic" for each in type(value).__mro__)
 
 
-def _is_on_host(array: Any) -> bool:
+def is_on_host(array: Any) -> bool:
     if is_torch(array):
         return bool(array.device.type == "cpu")
     return (not hasattr(array, "__cuda_array_interface__")
             and hasattr(array, "__array_interface__"))
+
+
+def is_compiling() -> bool:
+    """Whether torch.compile follows this code."""
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.compiler.is_compiling())
+
+
+def settled(value: Any) -> Any:
+    """The value, of which a text can be made.  torch.compile takes numbers
+    that change for symbols of its own; this one is guarded instead."""
+    if not is_compiling() or isinstance(value, (Symbol, bool)):
+        return value
+    shapes = sys.modules["torch.fx.experimental.symbolic_shapes"]
+    return shapes.guard_scalar(value)
 
 
 class Trace(Graph):
@@ -111,8 +131,16 @@ class Trace(Graph):
     def __init__(self, keyword: str, captures: Captures) -> None:
         super().__init__(keyword)
         self.captures = captures
+        #: Whether all that was computed is a symbol; else what arrays held
+        #: while the function was traced is in the text.
+        self.is_pure = True
 
     def call(self, library: str, name: str, args: Any, kwargs: Any) -> Any:
+        if name in ("__getitem__", "getitem") and not isinstance(args[0],
+                                                                 Symbol):
+            array = args[0]
+            part = array if isinstance(array, Part) else Part(self, array, ())
+            return part[args[1]]
         return _symbol_functions.call_named(self, library, name, args, kwargs)
 
     def method(self, symbol: Symbol, name: str) -> Any:
@@ -122,10 +150,13 @@ class Trace(Graph):
         if isinstance(value, Part):
             return value.number()
         if not isinstance(value, Symbol) and is_array(value):
-            if _rank_of(value) == 0 and _is_on_host(value):
-                return super().convert(value.item())
+            if _rank_of(value) == 0 and is_on_host(value):
+                pure = self.is_pure  # the number is part of what is known
+                number = value.item()
+                self.is_pure = pure
+                return super().convert(number)
             return Part(self, value, ()).number()
-        return super().convert(value)
+        return settled(super().convert(value))
 
     def read(self, array: Any, indices: Sequence[Symbol]) -> Symbol:
         capture = self.captures.add(array, self.keyword)
@@ -213,29 +244,57 @@ for _name in ("neg", "pos", "abs", "invert", "lt", "le", "gt", "ge", "eq",
 
 # -- Calling the function ----------------------------------------------------
 
+#: What tensors say of their form, whatever they hold.
+_FORM = frozenset(("shape", "ndim", "dtype", "device", "is_cuda", "size",
+                   "dim", "numel"))
 
-def _mode(trace: Trace) -> Any:
+
+def _is_of_form(function: Any) -> bool:
+    name = getattr(function, "__name__", "")
+    if name == "__get__":  # of a property, which is behind it
+        name = getattr(getattr(function, "__self__", None), "__name__", "")
+    return name in _FORM
+
+
+@functools.lru_cache(maxsize=1)
+def _mode_class() -> Any:
     """A context in which PyTorch asks us about tensors indexed by symbols."""
-    torch = sys.modules.get("torch")
-    overrides = getattr(torch, "overrides", None)
-    if overrides is None:
-        return nullcontext()
+    overrides = importlib.import_module("torch.overrides")
 
     class Mode(overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
+        def __init__(self, trace: Trace) -> None:
+            super().__init__()
+            self.trace = trace
+
         def __torch_function__(self, function: Any, types: Any, args: Any = (),
                                kwargs: Any = None) -> Any:
             kwargs = kwargs or {}
-            name = getattr(function, "__name__", "")
             if graph_of([*args, *kwargs.values()]) is None:
+                self.trace.is_pure = self.trace.is_pure and _is_of_form(
+                    function)
                 return function(*args, **kwargs)
-            if name == "__getitem__" and not isinstance(args[0], Symbol):
-                array = args[0]
-                part = array if isinstance(array, Part) else Part(
-                    trace, array, ())
-                return part[args[1]]
             return call_of_torch(function, args, kwargs)
 
-    return Mode()
+    return Mode
+
+
+#: The class once PyTorch is there; torch.compile follows no making of classes.
+_Mode: Any = None
+
+
+def know_torch() -> None:
+    """To be called once PyTorch is there."""
+    global _Mode
+    _Mode = _mode_class()
+
+
+def _mode(trace: Trace) -> Any:
+    if _Mode is None:
+        torch = sys.modules.get("torch")
+        if getattr(torch, "overrides", None) is None:
+            return nullcontext()
+        know_torch()
+    return _Mode(trace)
 
 
 def _is_foreign(value: Any) -> bool:
@@ -251,7 +310,7 @@ def with_parts(function: Any, trace: Trace, seen: Optional[dict[int, Any]] = Non
         return seen[id(function)]
 
     def replaced(value: Any) -> Any:
-        if _is_foreign(value) and (_rank_of(value) or not _is_on_host(value)):
+        if _is_foreign(value) and (_rank_of(value) or not is_on_host(value)):
             return Part(trace, value, ())
         if isinstance(value, (types.FunctionType, functools.partial)):
             return with_parts(value, trace, seen)
@@ -303,26 +362,29 @@ def _of_cell(cell: Any, replaced: Any) -> Any:
 
 
 class Region(NamedTuple):
-    """What a traced function gave."""
+    """What a traced function gave, and whether it gives that again for arrays
+    of the same types and shapes."""
 
     keyword: str
     result: Symbol
+    is_pure: bool
 
     def text(self, captures: Sequence[Capture]) -> str:
         """The clause, with every value once, in the order of need."""
         lines: list[str] = []
-        names: dict[Symbol, str] = {}
+        names: dict[int, str] = {}
 
         def visit(symbol: Symbol) -> str:
-            if symbol not in names:
+            name = names.get(symbol.number)
+            if name is None:
                 operands = [visit(operand) for operand in symbol.operands]
-                if symbol.form.startswith("%"):
-                    names[symbol] = symbol.form
-                else:
-                    names[symbol] = f"%{len(lines)}"
-                    lines.append(f"  {names[symbol]} = "
-                                 f"{symbol.form.format(*operands)}\n")
-            return names[symbol]
+                name = symbol.form
+                if not name.startswith("%"):
+                    name = f"%{len(lines)}"
+                    lines.append(
+                        f"  {name} = {symbol.form.format(*operands)}\n")
+                names[symbol.number] = name
+            return name
 
         result = visit(self.result)
         arguments = [*(["z"] if self.keyword == "score" else []), *POSITIONS,
@@ -344,7 +406,8 @@ def trace(function: Callable[..., Any], keyword: str, captures: Captures
     positions = [graph.symbol("index", f"%{place}", counts=True)
                  for place in TAKEN]
     with _mode(graph):
-        value = graph.convert(with_parts(function, graph)(*score, *positions))
+        own = function if is_compiling() else with_parts(function, graph)
+        value = graph.convert(own(*score, *positions))
     kind = "f32" if keyword == "score" else "i1"
     if keyword == "sees":
         is_truth = (value.kind == "i1" if isinstance(value, Symbol)
@@ -353,4 +416,4 @@ def trace(function: Callable[..., Any], keyword: str, captures: Captures
             raise TypeError(
                 f"{name}: expects a truth value, but got a number; a "
                 f"comparison, or .bool(), gives one")
-    return Region(keyword, graph.number(value, kind))
+    return Region(keyword, graph.number(value, kind), graph.is_pure)

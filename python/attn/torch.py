@@ -137,7 +137,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
                 `schedule` is that of the forward call
 
     What follows is explained at attn.forward.  Its arrays get no gradients
-    yet, and torch.compile breaks its graph there.
+    yet.  torch.compile follows functions into its graph.
 
     mask_mod    a function (b, h, q, k) -> whether query q sees key k
     score_mod   a function (score, b, h, q, k) -> score

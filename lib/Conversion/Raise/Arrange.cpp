@@ -80,7 +80,7 @@ Value Arranger::join(Value tensor, ArrayRef<size_t> counts) {
 
 /// Cuts the atoms of a dimension where those of the other side do not follow
 /// each other in one dimension.
-static Dims blocksOf(const Indices &dim, const Dims &other) {
+static Dims blocksFor(const Indices &dim, const Dims &other) {
   auto follows = [&](Index first, Index second) {
     for (const Indices &each : other) {
       const auto *found = llvm::find(each, first);
@@ -108,12 +108,12 @@ Value Arranger::arrange(Value tensor, const Dims &from, const Dims &to) {
   Dims inOrder, wanted;
   for (const Indices &dim : from)
     if (!dim.empty()) {
-      sources.push_back(blocksOf(dim, to));
+      sources.push_back(blocksFor(dim, to));
       llvm::append_range(inOrder, sources.back());
     }
   for (const Indices &dim : to)
     if (!dim.empty()) {
-      targets.push_back(blocksOf(dim, from));
+      targets.push_back(blocksFor(dim, from));
       llvm::append_range(wanted, targets.back());
     }
   tensor = split(tensor, sources);

@@ -13,7 +13,7 @@ using namespace attn::oracle;
 
 static constexpr double kNothing = -std::numeric_limits<double>::infinity();
 
-static int64_t blocksOf(int64_t rows, int64_t size) {
+static int64_t blocksFor(int64_t rows, int64_t size) {
   return (rows + size - 1) / size;
 }
 
@@ -42,8 +42,8 @@ static void mark(const BlockLists::List &list, int64_t b, int64_t h,
 
 std::vector<Visit> attn::oracle::visitsOf(const Problem &p,
                                           const BlockLists &lists) {
-  int64_t rows = blocksOf(p.queries, lists.queriesOfBlock),
-          columns = blocksOf(p.keys, lists.keysOfBlock);
+  int64_t rows = blocksFor(p.queries, lists.queriesOfBlock),
+          columns = blocksFor(p.keys, lists.keysOfBlock);
   std::vector<Visit> visits(p.batch * p.heads * rows * columns, Visit::hidden);
   Visit *next = visits.data();
   for (int64_t b = 0; b < p.batch; ++b)
@@ -83,8 +83,8 @@ Visit Seen::visitOf(const Pair &pair) const {
   if (!clauses.blocks)
     return Visit::partial;
   const BlockLists &lists = *clauses.blocks;
-  int64_t rows = blocksOf(p.queries, lists.queriesOfBlock),
-          columns = blocksOf(p.keys, lists.keysOfBlock);
+  int64_t rows = blocksFor(p.queries, lists.queriesOfBlock),
+          columns = blocksFor(p.keys, lists.keysOfBlock);
   int64_t line = (pair.batch * p.heads + pair.head) * rows +
                  pair.query / lists.queriesOfBlock;
   return visits[line * columns + pair.key / lists.keysOfBlock];

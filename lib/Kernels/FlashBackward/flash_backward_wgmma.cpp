@@ -196,16 +196,18 @@ private:
           Scalar row = at.block * block;
           Scalar isOpen = band->isOpen(seen, row, block, isWhole);
           Scalar isLast = step == walk.steps - 1;
-          State next = multiply(unpack(p.take_front(6)), once, [&]() -> AboutFrom {
-            Scoring::Rows rows = rowsOf(tile, at.head);
-            return [=](int64_t first) {
-              Scalar from = first ? row + first : row;
-              return aboutRun(isLast, isOpen, from, rows, [=](Value scores) {
-                return band->hide(b, scores, tile.row + warpRow, from,
-                                  /*endOfRows=*/ownRows);
+          State next =
+              multiply(unpack(p.take_front(6)), once, [&]() -> AboutFrom {
+                Scoring::Rows rows = rowsOf(tile, at.head);
+                return [=](int64_t first) {
+                  Scalar from = first ? row + first : row;
+                  return aboutRun(
+                      isLast, isOpen, from, rows, [=](Value scores) {
+                        return band->hide(b, scores, tile.row + warpRow, from,
+                                          /*endOfRows=*/ownRows);
+                      });
+                };
               });
-            };
-          });
           SmallVector<Value> results = pack(next);
           GradientStep behind = nextStep(walk, at);
           results.push_back(behind.block);

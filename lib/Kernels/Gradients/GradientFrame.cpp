@@ -258,12 +258,10 @@ GradientFrame::aboutRun(Scalar isLast, Scalar isOpen, Scalar column,
   return about;
 }
 
-GradientFrame::About GradientFrame::aboutListed(const GradientStep &step,
-                                                Scalar row,
-                                                const Scoring::Rows &rows,
-                                                Scalar areWhole,
-                                                Scalar endOfRows,
-                                                int64_t first) const {
+GradientFrame::About
+GradientFrame::aboutListed(const GradientStep &step, Scalar row,
+                           const Scoring::Rows &rows, Scalar areWhole,
+                           Scalar endOfRows, int64_t first) const {
   About about{
       step.isLast, isOpen(step, areWhole), columnOf(step, first), rows, {}};
   about.hidden = [=, isOpen = about.isOpen](Value scores) {

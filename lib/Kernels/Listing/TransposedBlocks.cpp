@@ -46,9 +46,9 @@ Value ListingFrame::countsOfRows(Scalar row, int list) {
          stride = arguments.get(b, counts(list).at(Facet::strideRow));
   return b.map({}, b.indexRowType(kWarpRows),
                [&](Scalar r, Scalar, ArrayRef<Scalar>) -> Value {
-                 return ReadOp::create(b, b.getI32Type(),
-                                       arguments.get(b, counts(list)), begin,
-                                       b.wide(r) * stride, row + r < queries);
+                 return tile::ReadOp::create(
+                     b, b.getI32Type(), arguments.get(b, counts(list)), begin,
+                     b.wide(r) * stride, row + r < queries);
                });
 }
 
@@ -68,7 +68,7 @@ Value ListingFrame::hits(Value counts, Scalar row, Scalar column, int list) {
             counts, b.accType(kWarpRows, kAskedKeys),
             [&](Scalar r, Scalar c, ArrayRef<Scalar> x) -> Value {
               Scalar number = first + c, isThere = number < x[0];
-              Scalar block = b.wrap(ReadOp::create(
+              Scalar block = b.wrap(tile::ReadOp::create(
                   b, b.getI32Type(), arguments.get(b, blocks(list)), begin,
                   b.wide(r) * stride + b.wide(number), isThere));
               return b.select(isThere & (block == column), b.f32(1), b.f32(0));

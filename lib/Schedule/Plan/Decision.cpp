@@ -68,7 +68,6 @@ std::vector<Bytes> attn::promisedBytes(const Decision &decided,
                                        const Machine &machine) {
   Calibration calibration;
   // Ragged sequences have a census each.
-  Census counted =
-      problem.ragged ? Census() : census(decided.built, problem);
+  Census counted = problem.ragged ? Census() : census(decided.built, problem);
   return launchTraffic(counted, decided.built, problem, machine, calibration);
 }

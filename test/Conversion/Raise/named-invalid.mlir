@@ -188,10 +188,10 @@ func.func @onnx_scores(%q: !q, %k: !k) -> tensor<2x3x4x6xf32> {
   %y:4 = "onnx.Attention"(%q, %k, %k) : (!q, !k, !k) -> (!q, none, none, tensor<2x3x4x6xf32>)
   return %y#3 : tensor<2x3x4x6xf32>
 }
-func.func @onnx_lengths(%q: !q, %k: !k, %n: tensor<2xi64>) -> !q {
+func.func @onnx_lengths(%q: !q, %k: !k, %n: tensor<2xi32>) -> !q {
   %z = "onnx.NoValue"() : () -> none
-  // expected-remark @+1 {{is not raised: nonpad_kv_seqlen: attn.forward has no lengths of a batch entry}}
-  %y = "onnx.Attention"(%q, %k, %k, %z, %z, %z, %n) : (!q, !k, !k, none, none, none, tensor<2xi64>) -> !q
+  // expected-remark @+1 {{is not raised: nonpad_kv_seqlen: expects i64 of rank 1, but got tensor<2xi32>}}
+  %y = "onnx.Attention"(%q, %k, %k, %z, %z, %z, %n) : (!q, !k, !k, none, none, none, tensor<2xi32>) -> !q
   return %y : !q
 }
 func.func @onnx_open_mask(%q: !q, %k: !k, %m: tensor<4x?xi1>) -> !q {

@@ -235,6 +235,23 @@ func.func @onnx_past(%q: tensor<2x3x4x8xf32>, %k: tensor<2x3x4x8xf32>, %v: tenso
 
 // -----
 
+// Lengths of a cache are those of the op, whose masks count from its last key.
+// CHECK-LABEL: @onnx_lengths
+// CHECK: attn.forward {{.*}} mask(causal_bottom_right) lengths(k %{{.*}} : tensor<2xi64>) :
+// CHECK: attn.forward {{.*}} mask(window<3, 0>) lengths(k %{{.*}} : tensor<2xi64>) :
+!q = tensor<2x3x4x8xf32>
+!k = tensor<2x3x4x8xf32>
+func.func @onnx_lengths(%q: !q, %k: !k, %n: tensor<2xi64>) -> (!q, !q) {
+  %z = "onnx.NoValue"() : () -> none
+  // expected-remark @+1 {{becomes an attn.forward: mask causal_bottom_right, scale 0.353553}}
+  %x = "onnx.Attention"(%q, %k, %k, %z, %z, %z, %n) {is_causal = 1 : si64} : (!q, !k, !k, none, none, none, tensor<2xi64>) -> !q
+  // expected-remark @+1 {{becomes an attn.forward: mask window<3, 0>, scale 0.353553}}
+  %y = "onnx.Attention"(%q, %k, %k, %z, %z, %z, %n) {is_causal = 1 : si64, left_window_size = 3 : si64} : (!q, !k, !k, none, none, none, tensor<2xi64>) -> !q
+  return %x, %y : !q, !q
+}
+
+// -----
+
 // What is no band is read, and caps come in front of what is added.
 // CHECK-LABEL: @onnx_clauses
 // CHECK-SAME: %[[M:[a-z0-9]*]]: tensor<4x6xi1>, %[[B:[a-z0-9]*]]: tensor<2x1x1x6xf32>, %[[K:[a-z0-9]*]]: tensor<6xf32>

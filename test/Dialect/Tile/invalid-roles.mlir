@@ -77,8 +77,8 @@ func.func private @queue_slots(!tile.queue<65x4>)
 
 // -----
 
-// expected-error @below {{expects 1 to 4 values in a message, but got 5}}
-func.func private @queue_values(!tile.queue<2x5>)
+// expected-error @below {{expects 1 to 8 values in a message, but got 9}}
+func.func private @queue_values(!tile.queue<2x9>)
 
 // -----
 

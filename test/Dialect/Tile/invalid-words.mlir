@@ -191,7 +191,7 @@ func.func @column_inside(%a: !tile.smem<64x128xbf16, sw128>, %i: i32) {
 // -----
 
 func.func @number_of_i32(%p: !tile.ptr<f32>, %i: i32) -> i32 {
-  // expected-error @below {{'tile.load_number' op expects an array of i32, but got '!tile.ptr<f32>'}}
+  // expected-error @below {{'tile.load_number' op expects an array of i32 or i64, but got '!tile.ptr<f32>'}}
   %n = tile.load_number %p[%i] : <f32>, i32
   return %n : i32
 }

@@ -277,7 +277,7 @@ ASKED = {
 
 @pytest.mark.parametrize("name", ASKED)
 @pytest.mark.filterwarnings("ignore:a mask_mod without")
-def test_the_library_takes_the_text(name):
+def test_the_library_takes_the_text(name, gpu):
     """It compiles, or no kernel takes it: either way the text is in order."""
     try:
         call(**ASKED[name])

@@ -1,8 +1,10 @@
 """Mask and score functions on PyTorch tensors, against PyTorch's own."""
 
+import functools
 import os
 import re
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from torch.nn.attention import flex_attention as flex
 
 import attn
 import attn.torch
-from attn import _backward, _clauses, _forward, _launch
+from attn import _backward, _clauses, _forward
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "core"))
 from region_text import evaluate  # noqa: E402
@@ -92,6 +94,8 @@ def calls(monkeypatch):
         return (weights.to(v.dtype) @ v, lse)[:1 + lse_words], None
 
     monkeypatch.setattr(_forward, "launch", launch)
+    monkeypatch.setattr(_forward, "open_paths", lambda *_: None)
+    monkeypatch.setattr(_forward, "paths", {})
     monkeypatch.setattr(_clauses, "_warned", True)
     return seen
 
@@ -254,11 +258,11 @@ def gradients(calls, monkeypatch):
 
     def forward(*arrays, lse_words, **more):
         results, call = one_word(*arrays, lse_words=min(lse_words, 1), **more)
-        return (*results, *(torch.zeros(0),) * (lse_words - 1)), call
+        return (*results, *(torch.zeros_like(results[-1]),) * (lse_words - 1)
+                ), call
 
     monkeypatch.setattr(_backward, "launch", backward)
-    for module in (_launch, _forward):
-        monkeypatch.setattr(module, "launch", forward)
+    monkeypatch.setattr(_forward, "launch", forward)
     return seen
 
 
@@ -311,16 +315,162 @@ def test_flex_gradients_take_transposed_lists(gradients):
     assert "sees" in gradients[0]["clauses"].text
 
 
-def test_torch_compile_breaks_the_graph(calls):
+COMPILED = {
+    "softcap": dict(softcap=3.0),
+    "bias": dict(bias=torch.randn(4, 1, 192)),
+    "slopes": dict(alibi_slopes=SLOPES),
+    "sinks": dict(sinks=torch.randn(4)),
+    "attn_mask": dict(attn_mask=MASKS["keys"]),
+    "two masks": dict(attn_mask=MASKS["keys"],
+                      mask_mod=lambda b, h, q, k: IDS[q] == IDS[k]),
+    "lists": dict(block_mask=attn.BlockMask.from_mask(
+        torch.randint(3, (2, 3)), block_size=64)),
+    **{f"score {name}": dict(score_mod=function)
+       for name, function in SCORES.items() if name != "scalar tensor"},
+    **{f"mask {name}": dict(mask_mod=function)
+       for name, function in FLEX_MASKS.items()},
+}
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_torch_compile_has_one_graph(gradients, name):
+    """With fullgraph a graph that breaks is an error."""
+    torch._dynamo.reset()  # there is a limit to graphs of a function
     q, k, v = make()
 
-    @torch.compile(backend="eager")
     def function(q, k, v):
-        return attn.torch.attention(q * 2, k, v, softcap=3.0,
-                                    score_mod=None) + 1
+        return attn.torch.attention(q * 2, k, v, causal=True, **COMPILED[name],
+                                    return_lse=True)
 
-    torch.testing.assert_close(
-        function(q, k, v), attn.torch.attention(q * 2, k, v, softcap=3.0) + 1)
+    expected = function(q, k, v)
+    for got, wanted in zip(torch.compile(
+            function, backend="eager", fullgraph=True)(q, k, v), expected):
+        torch.testing.assert_close(got, wanted)
+
+
+def test_torch_compile_of_flex_attention(gradients):
+    """Closures that are made in the graph, and FlexAttention's lists with
+    their transposed ones; gradients too."""
+    mask = flex.create_block_mask(FLEX_MASKS["document"], None, None, 128, 192,
+                                  device="cpu", BLOCK_SIZE=64)
+
+    def function(q, k, v, table):
+        return attn.torch.flex_attention(
+            q, k, v, score_mod=lambda s, b, h, i, j: s + table[h, j] * 2,
+            block_mask=mask).sum()
+
+    q, k, v = (t.requires_grad_() for t in make())
+    table = torch.randn(4, 192)
+    compiled = torch.compile(function, backend="aot_eager", fullgraph=True)
+    got = compiled(q, k, v, table)
+    torch.testing.assert_close(got, function(q, k, v, table))
+    got.backward()
+    assert [float(t.grad.mean()) for t in (q, k, v)] == [1, 2, 3]
+    seen = gradients[0]
+    assert seen["block_mask"].transpose().kv_indices is not None
+    torch.testing.assert_close(seen["block_mask"].transpose().kv_indices,
+                               mask.q_indices)
+    text = seen["clauses"].text
+    assert "sees" in text and "score" in text
+    assert {tuple(c.array.shape) for c in seen["clauses"].captures} == {
+        (192,), (4, 192)}
+
+
+def test_torch_compile_sees_numbers_that_change(calls):
+    """A number that torch.compile takes for dynamic, it does not compare with
+    objects: so `dynamic=False`, as docs/using.md says."""
+    torch._dynamo.reset()
+    width = 5
+
+    def function(q, k, v):
+        return attn.torch.attention(q, k, v, mask_mod=lambda b, h, i, j:
+                                    abs(i - j) < width)
+
+    q, k, v = make()
+    compiled = torch.compile(function, backend="eager", fullgraph=True,
+                             dynamic=False)
+    for width in (5, 9, 9, 17):
+        torch.testing.assert_close(compiled(q, k, v), function(q, k, v))
+    with pytest.raises(Exception, match="the truth of a symbol"):
+        torch.compile(lambda q, k, v: attn.torch.attention(
+            q, k, v, mask_mod=lambda b, h, i, j: i if i < j else j),
+            backend="eager", fullgraph=True)(q, k, v)
+
+
+@pytest.mark.parametrize("listed", (False, True))
+def test_opcheck_clauses(gradients, listed):
+    q, k, v = make()
+    lists = attn.BlockMask.from_mask(torch.randint(3, (2, 3)), block_size=64)
+    arrays = [lists.kv_num_blocks, lists.kv_indices, lists.full_kv_num_blocks,
+              lists.full_kv_indices] if listed else []
+    said = ([torch.rand(4)], "alibi(%c0 : !c0)", ["c0 f32"], arrays, [],
+            [64, 64] if listed else [0, 0])
+    for grad, words in ((False, 0), (False, 1), (True, 2)):
+        inputs = [t.detach().requires_grad_(grad) for t in (q, k, v)]
+        torch.library.opcheck(torch.ops.attn.clauses_forward.default,
+                              (*inputs, *said, "causal", 0.5, words, None))
+    o, lse, low = torch.ops.attn.clauses_forward(q, k, v, *said, "none", None,
+                                                 2, None)
+    torch.library.opcheck(
+        torch.ops.attn.clauses_backward.default,
+        (o, q, k, v, o, lse, low, None, *said, "none", None))
+
+
+TEXTS = {
+    "a number": lambda n: lambda s, b, h, q, k: s * n,
+    "a float or a whole number": lambda n: lambda s, b, h, q, k: s + n / 2,
+    "a default": lambda n: lambda s, b, h, q, k, by=n: s * by,
+    "a list": lambda n: (lambda numbers: lambda s, b, h, q, k:
+                         s * numbers[0])([n]),
+    "a helper": lambda n: (lambda helper: lambda s, b, h, q, k:
+                           helper(s))(lambda s: s + n),
+    "a partial": lambda n: functools.partial(
+        lambda n, s, b, h, q, k: s - n, n),
+    "an object": lambda n: (lambda it: lambda s, b, h, q, k: s * it.number)(
+        types.SimpleNamespace(number=n)),
+    "a tensor's value": lambda n: (lambda t: lambda s, b, h, q, k:
+                                   s * float(t.sum()))(torch.full((3,), n)),
+    "a number as a tensor": lambda n: (lambda t: lambda s, b, h, q, k:
+                                       s * t)(torch.tensor(n)),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_known_text_is_that_of_the_function(calls, monkeypatch, name):
+    """Whatever makes another function is seen; the same function, made anew,
+    is not traced again where that is certain."""
+    traced = []
+    actual = _clauses.trace
+    monkeypatch.setattr(_clauses, "trace",
+                        lambda *a: traced.append(1) or actual(*a))
+    monkeypatch.setattr(_clauses, "_texts", {})
+    q, k, v = make(8, 8)
+    for number in (2.0, 3.0, 2.0, 3, -0.0, 0.0, 3.0):
+        attn.torch.attention(q, k, v, score_mod=TEXTS[name](number))
+        captures = _clauses.Captures()
+        expected = actual(TEXTS[name](number), "score", captures)
+        assert calls[-1].text.endswith(expected.text(captures.all)), number
+    always = name in ("an object", "a tensor's value")
+    assert len(traced) == (7 if always else 5), len(traced)
+
+
+def test_arrays_of_a_known_text_are_those_of_the_call(calls):
+    q, k, v = make()
+
+    def call(first, second):
+        attn.torch.attention(q, k, v, score_mod=lambda s, b, h, q, k:
+                             s + first[h] * k + second[h])
+        return calls[-1]
+
+    one, two = torch.rand(4), torch.rand(4)
+    assert [c.array is t for c, t in zip(call(one, two).captures,
+                                         (one, two))] == [True, True]
+    assert [c.array is t for c, t in zip(call(two, one).captures,
+                                         (two, one))] == [True, True]
+    assert len(call(one, one).captures) == 1
+    other = call(one, two.to(torch.bfloat16))
+    assert [c.type for c in other.captures] == ["f32", "bf16"]
+    assert call(one, torch.rand(9)).captures[1].array.shape == (9,)
 
 
 def test_autocast_casts(calls, monkeypatch):

@@ -1,0 +1,99 @@
+"""The second and later calls on PyTorch tensors with clauses or lists.
+
+As in `_torch_path`: everything that a launch depends on but addresses is the
+key of a table.  Here it is the text of clauses, the size of a block, and the
+form of every tensor that they name; their addresses are behind those of q, k,
+v and the results, in the order of `_launch.launch`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Callable, Hashable, Optional
+
+from . import _launch, _native
+from ._block_mask import BlockMask
+from ._clauses import Clauses
+from ._dlpack import row_major
+from ._torch_arrays import TorchLibrary
+from ._torch_path import LEAST_ADDRESS, ROW_BITS, Bound, was_freed
+
+#: Mask, scale, words of lse, machine, schedule, precision.
+Options = tuple[Any, ...]
+
+
+def tensors_of(lists: Optional[BlockMask], clauses: Optional[Clauses]
+               ) -> list[Any]:
+    """What a launch takes behind all other arrays."""
+    found = [] if lists is None else lists.arrays()
+    if clauses is not None:
+        found += [capture.array for capture in clauses.captures]
+    return found
+
+
+def make_clause_path(library: TorchLibrary) -> Callable[..., Any]:
+    """(results of _launch.launch) for tensors, without places for results and
+    `stream`, of which nobody wants gradients."""
+    table: dict[Hashable, Bound] = {}
+    find = table.get
+    empty_strided = library.torch.empty_strided
+    float32 = library.torch.float32
+    current_stream = library.current_stream
+    native_launch = _native.function("attn_launch")
+    Status, byref = _native.Status, ctypes.byref
+
+    def first(q: Any, k: Any, v: Any, options: Options,
+              lists: Optional[BlockMask], clauses: Optional[Clauses],
+              key: Hashable) -> Any:
+        mask, scale, words, machine, schedule, precision = options
+        results, call = _launch.launch(
+            q, k, v, mask=mask, scale=scale, lse_words=words, machine=machine,
+            schedule=schedule, precision=precision, block_mask=lists,
+            clauses=clauses)
+        if key is not None:
+            binding, o = call.binding, results[0]
+            _launch.remember(table, key, Bound(
+                binding.handle, binding.count, binding.pack, call.sizes,
+                call.strides, o.dtype, o.device, o.get_device(),
+                call.lse_sizes, row_major(call.lse_sizes), words, binding))
+        return results
+
+    def path(q: Any, k: Any, v: Any, options: Options,
+             lists: Optional[BlockMask], clauses: Optional[Clauses]) -> Any:
+        behind = tensors_of(lists, clauses)
+        try:
+            at = [q.data_ptr(), k.data_ptr(), v.data_ptr()]
+            at_behind = [tensor.data_ptr() for tensor in behind]
+            key = (options, clauses and clauses.text,
+                   lists and lists.block_size,
+                   q.shape, q.stride(), q.dtype, q.get_device(),
+                   k.shape, k.stride(), k.dtype, k.get_device(),
+                   v.shape, v.stride(), v.dtype, v.get_device(),
+                   (at[0] | at[1] | at[2]) & ROW_BITS,
+                   *[(t.shape, t.stride(), t.dtype, t.get_device())
+                     for t in behind])
+            bound = find(key)
+        except (AttributeError, TypeError, RuntimeError):
+            return first(q, k, v, options, lists, clauses, None)
+        if bound is None or (
+                min((*at, *at_behind)) < LEAST_ADDRESS
+                and was_freed(q, k, v, *behind)) or (
+                q.is_neg() or k.is_neg() or v.is_neg()
+                or any([t.is_neg() for t in behind])):
+            return first(q, k, v, options, lists, clauses, key)
+        (handle, count, pack, sizes, strides, dtype, device, ordinal,
+         lse_sizes, lse_strides, words, _) = bound
+        o = empty_strided(sizes, strides, dtype=dtype, device=device)
+        if o.data_ptr() & ROW_BITS:  # an allocator of another taste
+            return first(q, k, v, options, lists, clauses, None)
+        results = [o, *[empty_strided(lse_sizes, lse_strides, dtype=float32,
+                                      device=device) for _ in range(words)]]
+        status = Status()
+        code = native_launch(
+            handle, pack(*at, *[t.data_ptr() for t in results], *at_behind),
+            count, current_stream(ordinal), byref(status))
+        if code:
+            raise _native.failure(code, status)
+        return tuple(results)
+
+    return path
