@@ -114,6 +114,7 @@ private:
   LogicalResult execute(memref::DeallocOp op);
   LogicalResult execute(memref::DimOp op);
   LogicalResult execute(memref::CastOp op);
+  LogicalResult execute(memref::ExtractAlignedPointerAsIndexOp op);
   LogicalResult execute(memref::ExtractStridedMetadataOp op);
   LogicalResult execute(memref::ReinterpretCastOp op);
   LogicalResult execute(memref::SubViewOp op);
@@ -194,6 +195,7 @@ FailureOr<SmallVector<HostValue>> Host::runBody(func::FuncOp function,
 LogicalResult Host::execute(Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
       .Case<memref::AllocOp, memref::DeallocOp, memref::DimOp, memref::CastOp,
+            memref::ExtractAlignedPointerAsIndexOp,
             memref::ExtractStridedMetadataOp, memref::ReinterpretCastOp,
             memref::SubViewOp, memref::TransposeOp, memref::ExpandShapeOp,
             memref::CollapseShapeOp, memref::CopyOp, tile::CounterOp,
@@ -342,6 +344,11 @@ LogicalResult Host::execute(memref::CastOp op) {
   if (failed(checkArray(op.getLoc(), source, type)))
     return failure();
   set(op.getResult(), source);
+  return success();
+}
+
+LogicalResult Host::execute(memref::ExtractAlignedPointerAsIndexOp op) {
+  set(op.getResult(), HostScalar{int64_t(array(op.getSource()).base)});
   return success();
 }
 

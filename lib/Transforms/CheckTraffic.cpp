@@ -82,7 +82,11 @@ static SmallVector<Problem> raggedSamples(const Problem &problem,
                              {2 * query, 0},
                              {3 * query + 1, key + 7}},
         std::vector<Lengths>{{5, 5}}}) {
-    all.push_back(raggedProblem(own, lengths));
+    std::vector<Lengths> some = lengths;
+    if (own.mask.kind == MaskKind::causal) // of one array of offsets only
+      for (Lengths &each : some)
+        each.keys = each.queries;
+    all.push_back(raggedProblem(own, some));
     all.back().ragged->isWide = asked.isWide;
   }
   return all;

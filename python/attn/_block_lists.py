@@ -57,7 +57,7 @@ def facts_of(array: Any, name: str) -> Facts:
 
 
 #: A type of arrays of attention by its bytes, as the interface says it.
-_OF_SIZE = {"1": "float8_e4m3fn", "2": "<f2", "4": "<f4"}
+_OF_SIZE = {"1": "float8_e4m3fn", "2": "<f2", "4": "<f4", "8": "<f4"}
 
 
 class _AsFloats:
@@ -68,10 +68,17 @@ class _AsFloats:
         size = str(interface.get("typestr", ""))[2:]
         if size not in _OF_SIZE:
             raise TypeError(
-                f"{name}: expects elements of 1, 2 or 4 bytes, or tensors of "
-                f"torch, but got typestr {interface.get('typestr')!r}")
-        self.__cuda_array_interface__ = {**interface,
-                                         "typestr": _OF_SIZE[size]}
+                f"{name}: expects elements of 1, 2, 4 or 8 bytes, or tensors "
+                f"of torch, but got typestr {interface.get('typestr')!r}")
+        same = {**interface, "typestr": _OF_SIZE[size]}
+        strides = interface.get("strides")
+        if size == "8" and strides is not None:
+            # No float has 8 bytes: one of 4 at half the stride.
+            if any(stride % 8 for stride in strides):
+                raise ValueError(f"{name}: expects strides of whole elements "
+                                 f"of 8 bytes, but got {list(strides)} bytes")
+            same["strides"] = tuple(stride // 2 for stride in strides)
+        self.__cuda_array_interface__ = same
 
 
 def describe(array: Any, name: str, stream: int) -> Array:

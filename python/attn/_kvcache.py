@@ -23,7 +23,7 @@ from ._arrays import Array, type_name
 from ._block_lists import describe_elements
 from ._errors import UnsupportedError
 from ._problem import mask_name, scale_number
-from ._torch_ops import _library, _no_lse, _tags
+from ._torch_ops import TAGS, _library, _no_lse
 from ._dlpack import row_major
 from ._launch import result_strides
 
@@ -35,7 +35,7 @@ _library.define(
     "with_kvcache(Tensor q, Tensor k_cache, Tensor v_cache, "
     "Tensor cache_seqlens, Tensor? page_table, str mask, float? scale, "
     "float? softcap, bool with_lse, str? schedule) -> (Tensor, Tensor)",
-    tags=_tags)
+    tags=TAGS)
 
 
 def _heads_first(tensor: Tensor) -> Tensor:

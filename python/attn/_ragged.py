@@ -105,7 +105,8 @@ def _offsets(array: Any, name: str, stream: int) -> Array:
 
 
 def _check_offsets(named: Sequence[tuple[str, Array]]) -> None:
-    for name, array in named:
+    for role, array in named:
+        name = role.replace("cu_", "cu_seqlens_")
         if array.dtype not in ("i32", "i64"):
             raise TypeError(f"{name}: expects int32 or int64, but got "
                             f"{array.dtype}")

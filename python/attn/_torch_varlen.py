@@ -27,7 +27,7 @@ _library.define(
     "varlen_forward(Tensor q, Tensor k, Tensor v, Tensor cu_seqlens_q, "
     "Tensor cu_seqlens_k, SymInt max_seqlen_q, SymInt max_seqlen_k, str mask, "
     "float? scale, bool with_lse, str? schedule) -> (Tensor, Tensor)",
-    tags=_torch_ops._tags)
+    tags=_torch_ops.TAGS)
 
 
 def _no_lse(q: Tensor) -> Tensor:

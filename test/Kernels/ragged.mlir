@@ -8,7 +8,7 @@
 // RUN: attn-opt -attn-to-tile=machine=h100_sxm %s | FileCheck %s --check-prefix=TILE
 
 // The grid follows from tokens and sequences alone.
-// CAUSAL: problem attn.forward bf16
+// CAUSAL: problem bf16, batch 6, heads 4 over 2, queries 300, keys 420
 // CAUSAL-NOT: WRONG
 // CAUSAL: o {{.*}}(limit
 // CAUSAL: lse

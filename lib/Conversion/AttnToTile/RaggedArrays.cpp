@@ -60,8 +60,13 @@ Value attn::windowsOf(ImplicitLocOpBuilder &b, Value entry, int64_t rows) {
   Value height = arith::ConstantIndexOp::create(b, rows);
   Value before =
       b.createOrFold<arith::MulIOp>(height, valueOf(view.strides[2]));
-  // The type does not say it: it may be negative.
-  view.offset = b.createOrFold<arith::SubIOp>(valueOf(view.offset), before);
+  // It may be negative, which a constant must not be: the highest bit of an
+  // address, 0, is none.
+  Value address = memref::ExtractAlignedPointerAsIndexOp::create(b, entry);
+  Value zero =
+      arith::ShRUIOp::create(b, address, arith::ConstantIndexOp::create(b, 63));
+  Value first = b.createOrFold<arith::SubIOp>(valueOf(view.offset), before);
+  view.offset = arith::AddIOp::create(b, first, zero).getResult();
   // One that ends behind each row, and one in front of the first.
   view.sizes[0] = getAsOpFoldResult(b.createOrFold<arith::AddIOp>(
       valueOf(view.sizes[2]), arith::ConstantIndexOp::create(b, 1)));
