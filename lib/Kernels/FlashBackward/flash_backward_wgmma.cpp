@@ -403,8 +403,8 @@ private:
                              Value inFlight, const About &about) {
       Value delta = columnsOf(slot, Statistic::delta, queriesOf(half));
       Value gradient = b.await(inFlight, 2);
-      Value factor = factorOf(
-          gradientOf(b, weighed.steep, gradient, delta, about.isOpen));
+      Value factor =
+          factorOf(gradientOf(b, weighed.steep, gradient, delta, about.isOpen));
       StoreTransposedOp::create(b, factor, bufferScores, state.turn,
                                 b.i32(half * kHalf), warpRow);
       return factor;
