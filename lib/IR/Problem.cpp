@@ -1,5 +1,6 @@
 //===- Problem.cpp - The problem that an op poses, and where --------------===//
 
+#include "attn/IR/CaptureGradients.h"
 #include "attn/IR/OpenSizes.h"
 
 #include "attn/Schedule/Limits.h"
@@ -150,6 +151,7 @@ attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
   problem.pattern = patternOf(op);
   problem.clauses = {op.sees() != nullptr, op.score() != nullptr,
                      !op.clauseOperands(ClauseGroup::sinks).empty()};
+  countGradients(op, problem.clauses);
   problem.direction = op.direction();
   problem.deterministic = op.isDeterministic();
   auto sizeOr = [&](Extent extent, int64_t assumedSize) {

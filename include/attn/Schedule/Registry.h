@@ -129,6 +129,8 @@ bool walksLists(std::string_view kernel);
 
 /// Whether a kernel takes what clauses make of scores (ScoreClauses).
 bool takesClauses(std::string_view kernel);
+/// Whether it adds up gradients of captures that are one for a head.
+bool sumsOfHeads(std::string_view kernel);
 
 /// A sentence unless blocks of the problem's pattern, if it has one, are walked
 /// in steps of one such tile or several.

@@ -284,15 +284,15 @@ private:
     // dQ; so that is hidden too.
     About about = ask();
     Scalar isLast = about.isLast;
-    auto [weights, slopes] = weigh(*scale, b.await(scoresInFlight, 1), shift,
-                                   about, /*wantsSlopes=*/true);
-    Value sumV;
+    Weighed weighed = weigh(*scale, b.await(scoresInFlight, 1), shift, about,
+                            /*wantsSlopes=*/true);
+    Value weights = weighed.weights, sumV;
     if (overlap)
       sumV = startSum(state.sumV, factorOf(weights), bufferGradient, slot);
     Value delta = columnsOf(slot, Statistic::delta);
     Value gradient =
-        gradientOf(b, weights, b.await(gradientInFlight, overlap ? 1 : 0),
-                   delta, slopes, about.isOpen);
+        differentiate(weighed, b.await(gradientInFlight, overlap ? 1 : 0),
+                      delta, about, /*sums=*/{});
     Value factor = factorOf(gradient);
     if (!overlap)
       sumV = startSum(state.sumV, factorOf(weights), bufferGradient, slot);

@@ -11,7 +11,8 @@ using namespace attn::tile;
 GradientFrame::GradientFrame(TileBuilder &b, const KernelRequest &request)
     : b(b), problem(request.problem), request(request),
       element(elementType(b.getContext(), problem.dtype)),
-      block(request.tiles.get("query_block")), scoring(arguments, request) {}
+      block(request.tiles.get("query_block")), scoring(arguments, request),
+      captures(arguments, request) {}
 
 GradientFrame::GradientFrame(TileBuilder &b, const KernelRequest &request,
                              const GradientRows &rows)
@@ -36,6 +37,8 @@ KernelOp GradientFrame::createKernel() {
 }
 
 KernelOp GradientFrame::createKernel(int64_t warps) {
+  if (pulls)
+    CaptureSums::declare(arguments, b, request);
   Scoring::declare(arguments, b, request);
   declareProblem(arguments, b, problem.mask);
   KernelOp kernel = arguments.createKernel(b, request, warps);
@@ -276,7 +279,25 @@ GradientFrame::Weighed GradientFrame::weigh(const ScoreScale &scale,
   Value slopes;
   if (wantsSlopes)
     slopes = scoring.slopes(b, about.rows, products, about.column, Pairs::any);
-  return {weightsOf(b, scale, about.hidden(scores), shift), slopes};
+  return {weightsOf(b, scale, about.hidden(scores), shift), slopes, products};
+}
+
+Value GradientFrame::differentiate(const Weighed &weighed, Value gradient,
+                                   Value delta, const About &about,
+                                   MutableArrayRef<Value> sums) const {
+  if (!pulls)
+    return gradientOf(b, weighed.weights, gradient, delta, weighed.slopes,
+                      about.isOpen);
+  // What is hidden adds nothing, even where nobody says what dP is there.
+  Value ofScores = withoutHidden(
+      b, weighed.weights, gradientOf(b, weighed.weights, gradient, delta));
+  captures.add(
+      b, *about.rows.score,
+      {weighed.products, ofScores, about.column, ownRows, streamedRows}, sums);
+  if (!weighed.slopes)
+    return ofScores;
+  return withoutHidden(b, weighed.weights,
+                       withSlopes(b, ofScores, weighed.slopes));
 }
 
 //===----------------------------------------------------------------------===//

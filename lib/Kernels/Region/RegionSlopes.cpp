@@ -12,10 +12,24 @@
 using namespace mlir;
 using namespace attn;
 
+void RegionWriter::setSource(Value value) {
+  source = value;
+  onSource = {value};
+  for (Operation &op : code.region.front().without_terminator())
+    if (llvm::any_of(op.getOperands(),
+                     [&](Value operand) { return onSource.contains(operand); }))
+      onSource.insert(op.getResult(0));
+}
+
+bool RegionWriter::isOnSource(Value value) const {
+  return source ? onSource.contains(value)
+                : (code.dependenceOf(value) & onScore) != 0;
+}
+
 std::optional<Scalar> RegionWriter::slope(Value value) {
-  if (!(code.dependenceOf(value) & RegionCode::onScore))
+  if (!isOnSource(value))
     return std::nullopt;
-  if (value == code.region.getArgument(0))
+  if (value == (source ? source : Value(code.region.getArgument(0))))
     return real(1);
   if (auto found = slopes.find(value); found != slopes.end())
     return found->second;

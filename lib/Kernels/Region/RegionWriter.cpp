@@ -475,6 +475,22 @@ static bool isDense(ShapedType type) {
          !strides.empty() && strides.back() == 1;
 }
 
+Scalar RegionWriter::placeOf(Operation *read) {
+  auto captures = capturesIn(code.region);
+  ArgumentRole role(
+      Role::capture, Facet::itself,
+      int(llvm::find(captures, read->getOperand(0)) - captures.begin()));
+  Scalar place;
+  for (auto [dim, index] : llvm::enumerate(read->getOperands().drop_front())) {
+    Scalar own = b.wrap(as(write(index), 64));
+    place =
+        Value(place)
+            ? place * code.arguments.get(b, role.at(kCapturedSizes[dim])) + own
+            : own;
+  }
+  return Value(place) ? place : b.wide(b.i32(0));
+}
+
 Value RegionWriter::read(Operation &op) {
   Value array = op.getOperand(0);
   ArrayRef<BlockArgument> captures = capturesIn(code.region);

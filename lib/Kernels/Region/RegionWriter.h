@@ -30,14 +30,21 @@ public:
   void setProduct(Scalar product) { ofElement = product; }
   void set(mlir::Value value, Scalar is) { known[value] = is; }
 
+  /// What derivatives are taken in: z unless it is said, or what an op reads.
+  void setSource(mlir::Value value);
+
   mlir::Value write(mlir::Value value);
-  /// The derivative of a float in z; nothing if it is 0.
+  /// Where an element that is read would be without gaps, as an i64.
+  Scalar placeOf(mlir::Operation *read);
+  /// The derivative of a float in the source; nothing if it is 0.
   std::optional<Scalar> slope(mlir::Value value);
 
 private:
   using Value = mlir::Value;
   using Type = mlir::Type;
 
+  /// Whether a value depends on the source.
+  bool isOnSource(Value value) const;
   Value argument(mlir::BlockArgument argument);
   Value operation(mlir::Operation &op, ScalarKind kind);
   Value constant(mlir::Operation &op);
@@ -71,6 +78,8 @@ private:
   Scalar steepness(ScalarKind kind, Value operand, Value result);
 
   Scalar row, firstColumn, column, ofElement;
+  Value source; ///< null is z
+  llvm::DenseSet<Value> onSource;
   llvm::DenseMap<Value, Value> known;
   llvm::DenseMap<Value, std::optional<Scalar>> slopes;
 };

@@ -25,7 +25,9 @@
 #include "Gradients/GradientScores.h"
 #include "MmaSync/Products.h"
 #include "Pipe/Epilogue.h"
+#include "Region/CaptureSums.h"
 #include "Region/Scoring.h"
+#include "Region/SinkSums.h"
 #include "Walk/KeyBlocks.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -66,7 +68,8 @@ public:
         block(request.tiles.get(side.ownsKeys ? "query_block" : "key_block")),
         warps(request.tiles.get(side.ownsKeys ? "key_warps" : "query_warps")),
         strip(own / warps), stages(request.tiles.get("stages")),
-        products(b, problem), scoring(arguments, request) {
+        products(b, problem), scoring(arguments, request),
+        captures(arguments, request) {
     Rows q = rowsOf("q", "dq", problem.headDim),
          k = rowsOf("k", "dk", problem.headDim),
          v = rowsOf("v", "dv", problem.headDimV),
@@ -100,7 +103,13 @@ public:
           }));
     } else {
       loadStatistics();
+      if (hasCaptures())
+        llvm::append_range(state, captures.none(b, strip));
       state = walkHead(head, std::move(state));
+      if (hasCaptures())
+        captures.leave(b, scoredRows.score->place,
+                       ValueRange(state).drop_front(partsOfX));
+      state.resize(partsOfX);
     }
     WaitGroupOp::create(b, 0u);
     BarrierOp::create(b);
@@ -138,6 +147,11 @@ private:
       arguments.operand(x.gradient, element);
     if (side.hasY)
       arguments.operand(y.gradient, element);
+    if (!side.ownsKeys) {
+      CaptureSums::declare(arguments, b, request);
+      if (problem.clauses.sinkGradients)
+        declareSinkSums(arguments, b, request);
+    }
     if (problem.pattern)
       BlockLists::declare(arguments, b, sideOfLists());
     Scoring::declare(arguments, b, request);
@@ -292,10 +306,14 @@ private:
         problem.dlse ? statistic("dlse", head) : Value(), row, strip);
     StoreRowOp::create(b, delta, statistic("delta", head), row);
     ownDelta = delta;
-    ownShift = shiftOf(inWords([&](bool isLow) -> Value {
+    LogSumExp lse = inWords([&](bool isLow) -> Value {
       return LoadRowOp::create(b, b.rowType(strip),
                                statistic(roleOf(isLow), head), row);
-    }));
+    });
+    ownShift = shiftOf(lse);
+    if (problem.clauses.sinkGradients)
+      leaveSinkSum(b, arguments, request, {batch, head, row, strip}, lse,
+                   delta);
   }
 
   //===--------------------------------------------------------------------===//
@@ -429,22 +447,37 @@ private:
     if (side.hasY)
       products.addWeighted(all.drop_front(partsOfX), weights, ringY, stage);
     if (side.hasX) {
-      Value gradient = differentiate(weights, slopes, stage, cut);
+      Value gradient =
+          differentiate(weights, slopes, stage, cut, [&](Value ofScores) {
+            captures.add(b, *scoredRows.score,
+                         {raw, ofScores, column, queries, keys},
+                         all.drop_front(partsOfX));
+          });
       products.addWeighted(all.take_front(partsOfX), gradient, ringX, stage);
     }
     return result;
   }
 
   /// dS of a step, of which something is hidden if it is `cut`.
-  Value differentiate(Value weights, Value slopes, Scalar stage, bool cut) {
+  /// Captures get their part before slopes do.
+  Value differentiate(Value weights, Value slopes, Scalar stage, bool cut,
+                      function_ref<void(Value ofScores)> pull) {
     Value gradient = scoresOf(y, bufferY, ringY, stage);
     Value delta = ringDelta ? columnsOf(ringDelta, stage) : ownDelta;
-    gradient = withSlopes(b, gradientOf(b, weights, gradient, delta), slopes);
+    gradient = gradientOf(b, weights, gradient, delta);
+    if (hasCaptures()) {
+      gradient = withoutHidden(b, weights, gradient);
+      pull(gradient);
+    }
+    gradient = withSlopes(b, gradient, slopes);
     // What is behind the end of a full block has P = 0 and dP = 0, but maybe a
     // slope that is not a number.
     bool hides = cut || (lists ? bool(slopes) : scoring.hides());
     return hides ? withoutHidden(b, weights, gradient) : gradient;
   }
+
+  /// Whether this launch has gradients of what scores read.
+  bool hasCaptures() const { return !side.ownsKeys && captures.any(); }
 
   //===--------------------------------------------------------------------===//
   // Results
@@ -476,6 +509,7 @@ private:
 
   Arguments arguments;
   Scoring scoring;
+  CaptureSums captures;
   Scoring::Rows scoredRows; ///< of this warp and the head that it walks
   std::optional<KeyBand> band;
   std::optional<BlockLists> lists;

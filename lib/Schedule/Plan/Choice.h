@@ -55,7 +55,8 @@ struct Space {
   std::string kernelOf(const Tiles &tiles) const {
     bool isWritten = problem.precision != Precision::f8_qk &&
                      (!form.hasKernel || form.hasKernel(problem, tiles));
-    return isWritten && !lacksLists() && !lacksClauses() ? kernel : "";
+    bool lacks = lacksLists() || lacksClauses() || lacksSums();
+    return isWritten && !lacks ? kernel : "";
   }
   /// Whether there is a kernel, but none for a pattern.
   bool lacksLists() const {
@@ -64,6 +65,11 @@ struct Space {
   /// The same for what clauses make of scores.
   bool lacksClauses() const {
     return problem.clauses.any() && !kernel.empty() && !takesClauses(kernel);
+  }
+  /// The same for gradients of captures that are one for a head.
+  bool lacksSums() const {
+    return problem.clauses.headGradients > 0 && !kernel.empty() &&
+           !sumsOfHeads(kernel);
   }
 };
 

@@ -201,6 +201,10 @@ static std::string whyNoClauses(const Space &space) {
   return whyNot(space, "does not take " + str(space.problem.clauses),
                 takesClauses);
 }
+static std::string whyNoSums(const Space &space) {
+  return whyNot(space, "does not take gradients of captures of a head",
+                sumsOfHeads);
+}
 
 PlanReport attn::plans(const Problem &asked, const Machine &machine) {
   const Calibration &calibration = calibrationOf(machine);
@@ -246,6 +250,9 @@ PlanReport attn::plans(const Problem &asked, const Machine &machine) {
       if (space.lacksClauses())
         outcome.refused.push_back(
             {kind.name, {}, family, whyNoClauses(space), "", 0});
+      else if (space.lacksSums())
+        outcome.refused.push_back(
+            {kind.name, {}, family, whyNoSums(space), "", 0});
       priceAll(space, calibration, {}, outcome);
       for (const Form *rival : rivalsFor(kind, family, problem))
         priceAll({kind, family, problem, machine, *rival}, calibration, {},
