@@ -49,33 +49,6 @@ def test_later_calls_of_a_kind_bind_nothing(gpu, calls):
     assert len(_launch.launches) == 5
 
 
-def test_gradients_of_captures(gpu, calls):
-    """Those that are asked for, behind dv in that order, for every call."""
-    inputs, _ = arrays(make=Tensor)
-    bias = Tensor(8, 100, 300, dtype=stub_torch.bfloat16)
-    slopes = Tensor(8, dtype=stub_torch.float32)
-    sinks = Tensor(8, dtype=stub_torch.float32)
-    options = dict(bias=bias, alibi_slopes=slopes, sinks=sinks)
-    for _ in range(2):
-        *plain, dsinks, dbias = attn.backward(
-            *inputs, gradients=[sinks, bias], **options)
-    assert [t.shape for t in plain] == [t.shape for t in inputs[1:4]]
-    assert (dsinks.shape, dbias.shape) == ((8,), (8, 100, 300))
-    assert dsinks.dtype == dbias.dtype == stub_torch.float32
-    assert calls["attn_backward_bind"] == 1 and calls["attn_launch"] == 2
-    names = [each["kernel"] for each in gpu.launches()]
-    assert "cleared_gradient" in names[0] and "gathered_gradient" in names[-1]
-    assert len(attn.backward(*inputs, gradients=[slopes], **options)) == 4
-    assert calls["attn_backward_bind"] == 2
-    assert len(attn.backward(*inputs, **options)) == 3
-    with pytest.raises(ValueError, match="arrays that clauses read"):
-        attn.backward(*inputs, gradients=[inputs[1]], **options)
-    with pytest.raises(ValueError, match="score_mod, alibi_slopes"):
-        attn.backward(*inputs, gradients=[sinks])
-    with pytest.raises(attn.UnsupportedError, match="deterministic gradients"):
-        attn.backward(*inputs, gradients=[bias], deterministic=True, **options)
-
-
 @pytest.mark.parametrize("dtype", ("bf16", "f32"))
 def test_many_short_heads(gpu, dtype):
     """Whether memory suffices is a matter of these sizes, not of others."""
