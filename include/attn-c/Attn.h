@@ -512,6 +512,14 @@ typedef struct attn_backward_request {
   int64_t block_keys;
   /* NULL, or the clauses of the forward call; as there. */
   const attn_clauses *clauses;
+  /* NULL, or where gradients of captures go, one for each capture of clauses:
+     NULL, or an array of its shape, of f32 whatever the capture is of, whose
+     elements lie one behind the other.  Captures that sinks(..) names are
+     sinks.  In a launch their addresses are behind those of captures, in this
+     order, those that are NULL left out.  With deterministic an element is to
+     be read by one pair, or by all of a head: others are ATTN_UNSUPPORTED.
+     Callers whose struct_size ends before them have none. */
+  const attn_buffer *const *capture_gradients;
 } attn_backward_request;
 
 /* The gradients of a loss in q, k and v, from that in o, d_o, and the o and lse

@@ -211,6 +211,24 @@ class Attention(torch.autograd.Function):
         return dq, dk, dv, None, None, None
 
 
+def _backward_by(ctx: Any, gradients: tuple[Optional[Tensor], ...], once: Any,
+                 twice: Any, *more: Any) -> Any:
+    """The gradients of q, k and v by `once`, of (do, q, k, v, o, lse, lse_low,
+    dlse, what else was saved, mask, scale, more); with gradients on, when
+    somebody may want the second derivative, by the Function `twice`."""
+    do, dlse = gradients
+    nothing = (None,) * len(ctx.needs_input_grad)
+    if do is None and dlse is None:
+        return nothing
+    q, k, v, o, lse, low, *kept = ctx.saved_tensors
+    if do is None:
+        do = torch.zeros_like(o)
+    compute = twice.apply if _is_grad_enabled() else once
+    found = compute(do, q, k, v, o, lse, low, dlse, *kept, ctx.mask, ctx.scale,
+                    *more)
+    return (*found, *nothing[len(found):])
+
+
 class KeptAttention(torch.autograd.Function):
     """The same with weights that are kept: (o, lse)."""
 
@@ -227,17 +245,8 @@ class KeptAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Optional[Tensor]) -> Any:
-        do, dlse = gradients
-        if do is None and dlse is None:
-            return (None,) * 6
-        *saved, low, weights, block_rows = ctx.saved_tensors
-        if do is None:
-            do = torch.zeros_like(saved[3])
-        # With gradients on, somebody may want the second derivative.
-        compute: Any = (KeptGradients.apply if _is_grad_enabled()
-                        else _torch_backward.from_kept)
-        return (*compute(do, *saved, low, dlse, weights, block_rows, ctx.mask,
-                         ctx.scale), None, None, None)
+        return _backward_by(ctx, gradients, _torch_backward.from_kept,
+                            KeptGradients)
 
 
 class ListedAttention(torch.autograd.Function):
@@ -258,17 +267,8 @@ class ListedAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Optional[Tensor]) -> Any:
-        do, dlse = gradients
-        if do is None and dlse is None:
-            return (None,) * 7
-        *saved, low = ctx.saved_tensors
-        if do is None:
-            do = torch.zeros_like(saved[3])
-        # With gradients on, somebody may want the second derivative.
-        compute: Any = (ListedGradients.apply if _is_grad_enabled()
-                        else _torch_backward.from_clauses)
-        return (*compute(do, *saved, low, dlse, ctx.mask, ctx.scale,
-                         ctx.block_mask), None, None, None, None)
+        return _backward_by(ctx, gradients, _torch_backward.from_clauses,
+                            ListedGradients, ctx.block_mask)
 
 
 class ListedGradients(torch.autograd.Function):

@@ -350,6 +350,7 @@ def Tile_CopyOutOp : Tile_Op<"copy_out", [MemoryEffects<[MemRead, MemWrite]>,
 include "attn/Tile/TileStatisticsOps.td"
 include "attn/Tile/TileReadOps.td"
 include "attn/Tile/TileListOps.td"
+include "attn/Tile/TileAddOps.td"
 
 //===----------------------------------------------------------------------===//
 // Arithmetic on fragments and rows
