@@ -70,9 +70,10 @@ VALUES = [
 D = 64
 Q, K, LSE = (2, 8, 100, D), (2, 2, 300, D), (2, 8, 100)
 FLAGS = ("lse", "dlse", "return_lse", "return_lse_low", "lse_low",
-         "deterministic", "keep_weights")
+         "deterministic", "keep_weights", "return_softmax_lse")
 ARRAYS = ("q", "k", "v", "o", "do", "lse", "lse_low", "dlse", "out", "dq", "dk",
-          "dv", "weights", "block_rows", "scratch")
+          "dv", "weights", "block_rows", "scratch", "cu_seqlens_q",
+          "cu_seqlens_k")
 
 
 def forward_arrays():
@@ -82,6 +83,16 @@ def forward_arrays():
 def backward_arrays():
     return dict(do=Dlpack(*Q), **forward_arrays(), o=Dlpack(*Q),
                 lse=Dlpack(*LSE, dtype="f32"))
+
+
+def ragged_arrays():
+    """Two sequences of queries and keys."""
+    tokens, heads, dim = Q[0] * Q[2], Q[1], Q[3]
+    keys = K[0] * K[2], K[1], dim
+    return dict(q=Dlpack(tokens, heads, dim), k=Dlpack(*keys),
+                v=Dlpack(*keys), cu_seqlens_q=Dlpack(3, dtype="i32"),
+                cu_seqlens_k=Dlpack(3, dtype="i32"), max_seqlen_q=Q[2],
+                max_seqlen_k=K[2], out=Dlpack(tokens, heads, dim))
 
 
 def results():
@@ -100,6 +111,7 @@ def entry_points():
     yield attn.bound_schedule, lambda: dict(problem=attn.Problem(**SIZED))
     yield attn.compile, lambda: dict(text=attn.Problem(heads=2, head_dim=64))
     yield attn.forward, lambda: dict(forward_arrays(), out=Dlpack(*Q))
+    yield attn.attention_varlen, ragged_arrays
     yield attn.scratch_bytes, forward_arrays
     yield attn.backward, lambda: dict(backward_arrays(), **results())
     yield attn.backward_scratch_bytes, backward_arrays
