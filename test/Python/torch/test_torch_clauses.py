@@ -394,6 +394,29 @@ def test_torch_compile_of_flex_attention(gradients):
         (192,), (4, 192)}
 
 
+def test_torch_compile_gives_captures_gradients(gradients):
+    """In the graph, of those that require them, whether q does or not."""
+    def function(q, k, v, table, unasked, sinks):
+        return attn.torch.attention(
+            q, k, v, sinks=sinks,
+            score_mod=lambda s, b, h, i, j: s + table[h, j] * unasked[h]).sum()
+
+    q, k, v = make()
+    table, sinks = torch.randn(4, 192), torch.randn(4, dtype=torch.bfloat16)
+    for needs in (False, True):
+        for tensor in (table, sinks):
+            tensor.grad = None
+            tensor.requires_grad_()
+        q.requires_grad_(needs)
+        compiled = torch.compile(function, backend="aot_eager", fullgraph=True)
+        compiled(q, k, v, table, torch.randn(4), sinks).backward()
+        assert [each.shape for each in gradients.pop()["of_captures"]] == [
+            table.shape, sinks.shape]
+        assert float(table.grad.mean()) == 4 and float(sinks.grad.mean()) == 5
+        assert sinks.grad.dtype == torch.bfloat16
+        assert (q.grad is not None) == needs
+
+
 def test_torch_compile_sees_numbers_that_change(calls):
     """A number that torch.compile takes for dynamic, it does not compare with
     objects: so `dynamic=False`, as docs/using.md says."""
