@@ -20,7 +20,6 @@ from typing import Callable
 from attn_bench import kept, model_page, replays, searches, speed_page
 
 ROOT = Path(__file__).resolve().parents[2]
-MACHINE = "h100"
 FORWARD = ("attn", "cudnn", "jax-cudnn")
 BACKWARD = ("attn", "cudnn", "jax-cudnn", "unfused")
 
@@ -30,11 +29,13 @@ class Results:
 
     def __init__(self, folder: Path = kept.FOLDER) -> None:
         self.folder = folder
+        self.paths: dict[str, Path] = {}
         self.documents: dict[str, kept.Document] = {}
 
     def __getitem__(self, kind: str) -> kept.Document:
         if kind not in self.documents:
-            self.documents[kind] = kept.load(kind, MACHINE, self.folder)
+            self.paths[kind] = kept.newest(kind, self.folder)
+            self.documents[kind] = kept.load(self.paths[kind])
         return self.documents[kind]
 
 
@@ -44,8 +45,8 @@ def page(found: Results, table: searches.Table,
     sections: list[str] = [
         "<!-- Written by tools/bench/performance.py; edit that. -->", "",
         "# Performance", "",
-        "All figures are of NVIDIA H100 80GB SXM cards and come from files in "
-        "`tools/bench/results`, the newest run of each kind. "
+        "Figures come from files in `tools/bench/results`, the newest run of "
+        "each kind. Each section names its GPU. "
         "`tools/bench/performance.py` writes this page from them. What was "
         "tried and lost, and older runs, are in git's history.", "",
         "A rate counts the pairs of queries and keys that the mask lets see; "
@@ -57,7 +58,9 @@ def page(found: Results, table: searches.Table,
         "## Forward", "",
         "### Beside cuDNN and FlashAttention-4", "",
         *speed_page.turns(found["turns"], "forward"),
-        "### Block lists", "", *speed_page.blocks(found["blocks"]),
+        *speed_page.blocks(found["blocks"], "forward"),
+        "### Masks and score functions", "",
+        *speed_page.functions(found["functions"], "forward"),
         "### By head dimension", "",
         "Calls are captured in CUDA graphs, so that no peer pays for its "
         "Python.", "",
@@ -68,6 +71,9 @@ def page(found: Results, table: searches.Table,
         "### Every peer", "", *speed_page.peers_section(found["peers"]),
         "## Backward", "", "### Beside cuDNN and FlashAttention-4", "",
         *speed_page.turns(found["turns"], "backward"),
+        *speed_page.blocks(found["blocks"], "backward"),
+        "### Masks and score functions", "",
+        *speed_page.functions(found["functions"], "backward"),
         "### By head dimension", "",
         "Gradients are timed alone; everything that they launch counts. The "
         "unfused peer reads scores that its forward has left in memory.", "",
@@ -97,7 +103,9 @@ def page(found: Results, table: searches.Table,
             found["sustained"]),
         "## Training", "", *speed_page.training(found["train"]),
         "## Prediction and measurement", "", "### Bytes", "",
-        *model_page.counters(found["counters"]), "### Exponents", "",
+        *model_page.counters(found["counters"]), "### Bytes of block lists",
+        "", *model_page.block_counters(found["block-counters"]),
+        "### Exponents", "",
         *model_page.theory(found["theory"]), "### The crossover", "",
         *model_page.crossover(found["crossover"]),
         "![Time by head dimension](figures/performance-crossover.svg)", "",

@@ -37,8 +37,7 @@ def test_every_file_is_read():
     performance.page(found, performance.searches.load(
         kept.FOLDER / "searches.tsv"), performance.replays.load(
             kept.FOLDER / "replays.tsv"))
-    names = {kept.file_of(kind, performance.MACHINE).name
-             for kind in found.documents}
+    names = {path.name for path in found.paths.values()}
     assert {path.name for path in files()} == names | set(kept.TABLES)
 
 
@@ -67,7 +66,7 @@ def test_a_new_cell_takes_the_place_of_the_old_one(make_document, tmp_path):
         path = tmp_path / "bench.json"
         results.save(document, path)
         target = kept.keep("forward", "a100", path, tmp_path)
-    found = kept.load("forward", "a100", tmp_path)
+    found = kept.load(kept.file_of("forward", "a100", tmp_path))
     assert target.name == "forward-a100.json"
     assert [run["command"] for run in found["runs"]] == ["bench.py --quick"] * 2
     assert [(cell["rows"], cell["run"],
@@ -82,7 +81,7 @@ def test_a_run_without_cells_goes(make_document, tmp_path):
         document["runs"][0]["date"] = f"2026-11-0{day}"
         results.save(document, path)
         kept.keep("forward", "a100", path, tmp_path)
-    found = kept.load("forward", "a100", tmp_path)
+    found = kept.load(kept.file_of("forward", "a100", tmp_path))
     assert [run["date"] for run in found["runs"]] == ["2026-11-02"]
 
 
@@ -94,7 +93,7 @@ def test_a_check_adds_a_line_once(tmp_path):
             "rows": [{"dtype": "bf16", "o_error": 1e-3},
                      {"dtype": "bf16", "o_error": 2e-3}]}))
         kept.keep("checks", "a100", path, tmp_path)
-    (line,) = kept.load("checks", "a100", tmp_path)["checks"]
+    (line,) = kept.load(kept.file_of("checks", "a100", tmp_path))["checks"]
     assert line == {"check": "calls", "date": "2026-11-21",
                     "what": "random-calls", "asked": 2, "failed": 0,
                     "refused": 0, "worst": {"bf16 o": 2e-3}}

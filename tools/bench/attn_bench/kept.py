@@ -37,6 +37,7 @@ class Kind:
 KINDS = {kind.name: kind for kind in (
     Kind("turns", "rates", "attn, cuDNN and FlashAttention-4 in turns"),
     Kind("blocks", "densities", "tools/bench/blocks.py"),
+    Kind("functions", "functions", "tools/bench/functions.py"),
     Kind("forward", "bench", "tools/bench/bench.py --directions forward"),
     Kind("peers", "bench", "tools/bench/bench.py --directions forward, with "
          "all peers"),
@@ -51,6 +52,7 @@ KINDS = {kind.name: kind for kind in (
     Kind("host", "host", "tools/gpu/overhead.py"),
     Kind("ceilings", "ceilings", "tools/bench/bench.py --ceilings"),
     Kind("counters", "counters", "tools/bench/counters.py"),
+    Kind("block-counters", "block-counters", "tools/bench/block_counters.py"),
     Kind("theory", "theory", "tools/bench/theory.py"),
     Kind("crossover", "crossover", "tools/bench/crossover.py"),
     Kind("sustained", "sustained", "tools/bench/sustained.py"),
@@ -111,6 +113,14 @@ def _densities(document: Document) -> None:
         expect("dense" in cell["tflops"], f"cells[{at}].tflops", "dense")
 
 
+def _functions(document: Document) -> None:
+    """Rates by what becomes of a score, and which pairs are visible."""
+    _rates(document)
+    for at, cell in enumerate(document["cells"]):
+        expect(bool(cell.get("case")), f"cells[{at}]", "case")
+        expect("dense" in cell["tflops"], f"cells[{at}].tflops", "dense")
+
+
 def _checks(document: Document) -> None:
     _entries(document, "checks", ("check", "date", "asked", "failed"))
 
@@ -132,11 +142,14 @@ def _host(document: Document) -> None:
 
 
 FORMS: dict[str, Callable[[Document], None]] = {
-    "bench": _bench, "rates": _rates, "densities": _densities, "checks": _checks, "host": _host,
+    "bench": _bench, "rates": _rates, "densities": _densities,
+    "functions": _functions, "checks": _checks, "host": _host,
     "sustained": _sustained, "train": _train,
     "decode": lambda d: _entries(d, "decode", ("heads", "mask", "keys",
                                                "gb_per_s", "torch")),
     "counters": lambda d: _entries(d, "cells", ("cell", "read", "predicted")),
+    "block-counters": lambda d: _entries(d, "cells", (
+        "head_dim", "rows", "density", "schedule", "predicted", "read")),
     "ceilings": lambda d: _entries(d, "ceilings", ("name", "unit")),
     "theory": lambda d: _entries(d, "choices", ("reading", "schedule",
                                                 "memory", "predicted")),
@@ -308,19 +321,32 @@ def kind_of(path: Path) -> Kind:
     return KINDS[name]
 
 
-def load(kind: str, machine: str, folder: Path = FOLDER) -> Document:
-    path = file_of(kind, machine, folder)
+def load(path: Path) -> Document:
     try:
-        return check(compact.load(path), KINDS[kind])
+        return check(compact.load(path), kind_of(path))
     except ValueError as error:
         raise BadResult(f"{path.name}: {error}") from None
+
+
+def newest(kind: str, folder: Path = FOLDER) -> Path:
+    """The file with the run of the latest date, on whichever machine; of one
+    date that of the machine that comes first by name."""
+    paths = [path for path in sorted(folder.glob(f"{kind}-*.json"))
+             if kind_of(path).name == kind]
+    expect(bool(paths), folder.name, f"a result {kind}-MACHINE.json")
+
+    def date(path: Path) -> str:
+        return max(str(run["date"])[:10] for run in
+                   runs_of(compact.load(path)))
+
+    return max(paths, key=date)
 
 
 def keep(kind: str, machine: str, path: Path, folder: Path = FOLDER) -> Path:
     """Adds a result, as the tool wrote it, to those that are kept."""
     new, target = compact.load(path), file_of(kind, machine, folder)
     form = KINDS[kind].form
-    old = load(kind, machine, folder) if target.exists() else None
+    old = load(target) if target.exists() else None
     if form == "bench":
         new = merged(old, slim_bench(results.check(new)))
     elif form == "ceilings":

@@ -58,6 +58,28 @@ def counters(document: Document) -> list[str]:
                      "L2 read / plan"]), ""]
 
 
+def block_counters(document: Document) -> list[str]:
+    over = {level: [cell["read"][level] / cell["predicted"][level]
+                    for cell in document["cells"]] for level in ("hbm", "l2")}
+    rows = [[str(cell["head_dim"]), rows_text(cell["rows"]),
+             f"{cell['density']:.2%}", *(
+                 f"{cell[side][level] / 1e6:.0f}" for level in ("hbm", "l2")
+                 for side in ("predicted", "read")),
+             f"{hbm:.2f}", f"{l2:.3f}"]
+            for cell, hbm, l2 in zip(document["cells"], over["hbm"],
+                                     over["l2"])]
+    worst = max(abs(ratio - 1) for ratio in over["l2"])
+    return [
+        *source(document),
+        f"Blocks of {document['block']} rows and keys are drawn for each of "
+        f"{document['heads']} heads. Bytes between L2 and the multiprocessors "
+        f"are those of the plan within {worst:.1%} in {len(rows)} problems. "
+        "Values are MB.", "",
+        table(rows, ["d", "N", "visible", "memory, plan", "memory, read",
+                     "L2, plan", "L2, read", "memory read / plan",
+                     "L2 read / plan"]), ""]
+
+
 def pair(found: Sequence[float | None]) -> str:
     return joined(found, ".2f")
 

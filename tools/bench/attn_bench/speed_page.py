@@ -126,8 +126,11 @@ def line_of(cells: Sequence[Entry]) -> tuple[float, float, float]:
     return a, b, max(abs((a + b * s) / t - 1) for s, t in zip(shares, times))
 
 
-def blocks(document: Document) -> list[str]:
-    cells = document["cells"]
+def blocks(document: Document, direction: str) -> list[str]:
+    cells = [cell for cell in document["cells"]
+             if cell["direction"] == direction]
+    if not cells:  # was not measured
+        return []
     rows, ratios = [], []
     for head_dim, length in sorted({(c["head_dim"], c["rows"])
                                     for c in cells}):
@@ -146,7 +149,8 @@ def blocks(document: Document) -> list[str]:
             f"{a:.3f} + {b:.2f} s", f"{residual:.1%}"])
     shares = ", ".join(f"{share:.4g}" for share in dict.fromkeys(
         100 * cell["density"] for cell in cells))
-    return [f"Blocks of {document['block']} queries see drawn blocks of as "
+    return ["### Block lists", "",
+            f"Blocks of {document['block']} queries see drawn blocks of as "
             f"many keys: {shares} % of them. A rate counts visible pairs. "
             "Time is that share's, over the time of all pairs without lists; "
             "a line through it says what a list costs by itself, and what a "
@@ -154,6 +158,35 @@ def blocks(document: Document) -> list[str]:
             *source(document), table(rows, [
                 "d", "rows", "attn", "FlashAttention-4", "ratio",
                 "attn, all pairs", "time", "residual"]), ""]
+
+
+# Masks and score functions ----------------------------------------------------
+
+CASES = {
+    "softcap": "softcap 50, causal", "alibi": "ALiBi, causal",
+    "table": "table of relative biases, causal", "sinks": "sinks, causal",
+    "window": "window of 512 and 128 global", "documents": "documents, causal",
+    "documents-32k": "documents, causal"}
+
+
+def functions(document: Document, direction: str) -> list[str]:
+    cells = [cell for cell in document["cells"]
+             if cell["direction"] == direction]
+    peers = [name for name in ("fa4", "flex")
+             if any(name in cell["tflops"] for cell in cells)]
+    rows = [[CASES[cell["case"]], rows_text(cell["rows"]), *(
+        joined([cell["tflops"].get(name)]) for name in (
+            OURS, "dense", *peers)), *(
+        joined([cell["tflops"][OURS] / cell["tflops"][name]
+                if name in cell["tflops"] else None], ".2f")
+        for name in peers)] for cell in cells]
+    return ["A rate counts visible pairs, TFLOP/s. Documents have a mean of "
+            "1024 rows. Beside each case stands attn without a function, "
+            "causal where the case is.", "",
+            *source(document), table(rows, [
+                "case", "rows", "attn", "attn, plain",
+                *map(name_of, peers), *(f"attn / {name_of(name)}"
+                                        for name in peers)]), ""]
 
 
 # Results of bench.py ----------------------------------------------------------

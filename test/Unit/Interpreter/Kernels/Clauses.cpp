@@ -73,7 +73,7 @@ protected:
   uint64_t seed = 1;
 };
 
-std::string tensor(std::initializer_list<int64_t> sizes,
+std::string tensorOf(std::initializer_list<int64_t> sizes,
                    const std::string &element) {
   std::string text = "tensor<";
   for (int64_t size : sizes)
@@ -87,8 +87,8 @@ TEST_F(Clauses, ShortForms) {
   for (const Mask &mask : kMasks) {
     Problem p = problem(70, 90, mask);
     checkBoth(p, "softcap(2.5)");
-    std::string slopes = tensor({4}, "f32"), ids = tensor({2, 90}, "i32"),
-                bias = tensor({4, 70, 90}, "bf16");
+    std::string slopes = tensorOf({4}, "f32"), ids = tensorOf({2, 90}, "i32"),
+                bias = tensorOf({4, 70, 90}, "bf16");
     checkBoth(p, "alibi(%x0 : " + slopes + ")", {slopes});
     checkBoth(p, "bias(%x0 : " + bias + ")", {bias});
     checkBoth(p, "document(%x0 : " + ids + ")", {ids});
@@ -100,7 +100,7 @@ TEST_F(Clauses, ShortForms) {
 }
 
 TEST_F(Clauses, SinksAreInEveryRow) {
-  std::string sinks = tensor({4}, "f32");
+  std::string sinks = tensorOf({4}, "f32");
   for (const Mask &mask : kMasks)
     for (bool lseLow : {false, true}) {
       Problem p = problem(130, 70, mask);
@@ -138,7 +138,7 @@ TEST_F(Clauses, WithLists) {
 }
 
 TEST_F(Clauses, TilesAndTypes) {
-  std::string slopes = tensor({4}, "f32"), bias = tensor({90}, "f16");
+  std::string slopes = tensorOf({4}, "f32"), bias = tensorOf({90}, "f16");
   std::string text =
       "softcap(3.0) alibi(%x0 : " + slopes + ") sinks(%x1 : " + slopes + ")";
   for (int64_t groups : {1, 2, 3})
