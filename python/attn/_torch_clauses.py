@@ -76,16 +76,20 @@ def _differentiable(clauses: Clauses) -> list[Tensor]:
             and capture.array.requires_grad]
 
 
-def _with_gradients(q: Tensor, k: Tensor, v: Tensor, plain: dict[str, Any],
-                    asked: dict[str, Any], lists: Optional[BlockMask]) -> Any:
+def _refuse_kept(plain: dict[str, Any]) -> None:
     if plain["keep_weights"]:
         raise _errors.UnsupportedError(
             "weights are kept of all blocks only, and without clauses: expects "
             "keep_weights or what attn.torch.attention was called with, but "
             "got both")
+
+
+def _with_gradients(q: Tensor, k: Tensor, v: Tensor, plain: dict[str, Any],
+                    lists: Optional[BlockMask], clauses: Optional[Clauses]
+                    ) -> Any:
+    _refuse_kept(plain)
     options = (mask_name(plain["causal"], plain["window"], plain["mask"]),
                scale_number(plain["scale"]), plain["schedule"], lists)
-    clauses = _clauses.of_call(q, k, lists, asked)
     if clauses is None:
         o, lse = _torch_ops.ListedAttention.apply(q, k, v, *options)
     else:
@@ -95,14 +99,9 @@ def _with_gradients(q: Tensor, k: Tensor, v: Tensor, plain: dict[str, Any],
 
 
 def _as_operator(q: Tensor, k: Tensor, v: Tensor, plain: dict[str, Any],
-                 asked: dict[str, Any], lists: Optional[BlockMask],
+                 lists: Optional[BlockMask], clauses: Optional[Clauses],
                  needs_gradient: bool) -> Any:
-    if plain["keep_weights"]:
-        raise _errors.UnsupportedError(
-            "weights are kept of all blocks only, and without clauses: expects "
-            "keep_weights or what attn.torch.attention was called with, but "
-            "got both")
-    clauses = _clauses.of_call(q, k, lists, asked)
+    _refuse_kept(plain)
     turned = lists.kept_transposed() if lists is not None else None
     said = _torch_clause_ops.spell(
         clauses, [] if lists is None else lists.arrays(),
@@ -121,13 +120,16 @@ def _any_requires(*values: Any) -> bool:
                for value in values)
 
 
-def _reads_any(q: Tensor, k: Tensor, lists: Optional[BlockMask],
-               asked: dict[str, Any]) -> bool:
-    """Whether a score function reads a tensor that requires a gradient."""
-    if "score_mod" not in asked:
-        return False
-    clauses = _clauses.of_call(q, k, lists, asked)
-    return clauses is not None and bool(_differentiable(clauses))
+def _without_gradients(q: Tensor, k: Tensor, v: Tensor, plain: dict[str, Any],
+                       lists: Optional[BlockMask], clauses: Clauses) -> Any:
+    """attn.forward of clauses that are made."""
+    results = _forward.launch_clauses(
+        q, k, v, mask=mask_name(plain["causal"], plain["window"],
+                                plain["mask"]),
+        scale=scale_number(plain["scale"]), schedule=plain["schedule"],
+        lse_words=int(bool(plain["return_lse"])), block_mask=lists,
+        clauses=clauses)
+    return results if plain["return_lse"] else results[0]
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, plain: dict[str, Any],
@@ -141,11 +143,16 @@ def attention(q: Tensor, k: Tensor, v: Tensor, plain: dict[str, Any],
     q, k, v = _autocast(q, k, v)
     lists = _lists_of(block_mask)
     asked = {name: value for name, value in asked.items() if value is not None}
+    clauses = _clauses.of_call(q, k, lists, asked)
+    # What a score function reads is known when it is traced.
     needs_gradient = torch.is_grad_enabled() and (
         _any_requires(q, k, v, *asked.values())
-        or _reads_any(q, k, lists, asked))
+        or "score_mod" in asked and clauses is not None
+        and bool(_differentiable(clauses)))
     if is_compiling or not _torch_ops.nobody_looks():
-        return _as_operator(q, k, v, plain, asked, lists, needs_gradient)
+        return _as_operator(q, k, v, plain, lists, clauses, needs_gradient)
     if needs_gradient:
-        return _with_gradients(q, k, v, plain, asked, lists)
-    return _forward.forward(q, k, v, block_mask=lists, **plain, **asked)
+        return _with_gradients(q, k, v, plain, lists, clauses)
+    if clauses is None or plain["keep_weights"]:
+        return _forward.forward(q, k, v, block_mask=lists, **plain, **asked)
+    return _without_gradients(q, k, v, plain, lists, clauses)
