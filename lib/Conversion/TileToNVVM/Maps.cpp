@@ -165,7 +165,8 @@ struct MapLowering : OpConversionPattern<MapOp> {
             arguments.push_back(isa<FragType>(input.getType())
                                     ? values[(m * pieces + n) * 4 + i]
                                     : values[m * 2 + half]);
-          registers.push_back(inlineBody(b, op.getBody().front(), op.getInputs(),
+          registers.push_back(inlineBody(b, op.getBody().front(),
+                                         op.getInputs(),
                                          /*hasNumbers=*/false, arguments)
                                   .front());
         }

@@ -463,8 +463,7 @@ private:
   /// before slopes do.
   Value differentiate(Value weights, Value slopes, Scalar stage, bool hides,
                       function_ref<void(Value ofScores)> pull) {
-    Value steep =
-        hasCaptures() ? weights : steepened(b, weights, slopes);
+    Value steep = hasCaptures() ? weights : steepened(b, weights, slopes);
     Value gradient = scoresOf(y, bufferY, ringY, stage);
     Value delta = ringDelta ? columnsOf(ringDelta, stage) : ownDelta;
     gradient = gradientOf(b, steep, gradient, delta);
