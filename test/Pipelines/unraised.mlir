@@ -9,8 +9,8 @@
 // CHECK-NOT: tile.kernel
 // CHECK: func.func @f
 
-// RUN: not attn-opt %S/Inputs/lengths.mlir -attn-to-tile --allow-unregistered-dialect 2>&1 | FileCheck %s --check-prefix=MISS
-// MISS: lengths.mlir:5:8: remark: 'onnx.Attention' is left as it is, and -attn-raise does not take it: nonpad_kv_seqlen: attn.forward has no lengths
+// RUN: not attn-opt %S/Inputs/scores.mlir -attn-to-tile --allow-unregistered-dialect 2>&1 | FileCheck %s --check-prefix=MISS
+// MISS: scores.mlir:5:10: remark: 'onnx.Attention' is left as it is, and -attn-raise does not take it: qk_matmul_output: attn.forward gives no scores
 
 // RAISED: remark: {{.*}} becomes an attn.forward
 // RAISED-NOT: remark

@@ -57,18 +57,25 @@ Scalar ListingFrame::classOf(const RegionCode &code, Scalar row, Scalar key) {
       },
       [&](ValueRange carried) -> SmallVector<Value> {
         Scalar step = b.wrap(carried[0]), down = step / across;
+        Scalar firstRow = row + down * kWarpRows,
+               firstKey = key + (step - down * across) * kAskedKeys;
         RegionCode::Rows rows =
-            code.ofRows(b, {batch, head, row + down * kWarpRows, kWarpRows});
-        Value shown =
-            code.shown(b, rows, key + (step - down * across) * kAskedKeys,
-                       kAskedKeys, Pairs::inRange);
-        Value seen =
-            RowCombineOp::create(b, b.rowType(kWarpRows),
-                                 /*max=*/false, b.rowSum(shown, Value()));
-        Value missed = b.map(seen, seen.getType(),
-                             [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
-                               return b.f32(double(kAskedKeys)) - x[0];
-                             });
+            code.ofRows(b, {batch, head, firstRow, kWarpRows});
+        Value shown = code.shown(b, rows, firstKey, kAskedKeys, Pairs::inRange);
+        // What is behind the end is neither seen nor missed.
+        auto inRows = [&](llvm::function_ref<Scalar(Scalar)> count) {
+          Value counted =
+              b.map(shown, shown.getType(),
+                    [&](Scalar r, Scalar c, ArrayRef<Scalar> x) -> Value {
+                      Scalar isThere =
+                          (firstRow + r < queries) & (firstKey + c < keys);
+                      return b.select(isThere, count(x[0]), b.f32(0));
+                    });
+          return RowCombineOp::create(b, b.rowType(kWarpRows), /*max=*/false,
+                                      b.rowSum(counted, Value()));
+        };
+        Value seen = inRows([](Scalar x) { return x; });
+        Value missed = inRows([&](Scalar x) { return b.f32(1) - x; });
         Scalar some = any(seen), others = any(missed);
         return {step + 1, either(b, carried[1], some),
                 either(b, carried[2], others)};

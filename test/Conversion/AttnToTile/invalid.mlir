@@ -94,8 +94,10 @@ module attributes {attn.machine = #attn.machine<h100_sxm>} {
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
   func.func @no_lists(%q: memref<1x1x64x64xf16>, %o: memref<1x1x64x64xf16>, %fc: memref<1x1x1xi32>, %fb: memref<1x1x1x1xi32>) {
     // expected-error @below {{expects a schedule with a kernel, but got streamed_query}}
+    // expected-note @below {{there is a kernel column_split_wgmma}}
     // expected-note @below {{there is a kernel flash_mma_sync}}
     // expected-note @below {{there is a kernel flash_wgmma}}
+    // expected-note @below {{there is a kernel score_spill_wgmma}}
     attn.forward %q, %q, %q blocks(full %fc, %fb, size 64 x 64 : memref<1x1x1xi32>, memref<1x1x1x1xi32>) outs(%o : memref<1x1x64x64xf16>)
         {schedule = #attn.schedule<streamed_query, query = 64, key = 128, slice = 64, piece = 32, stages = 2, warps = 8, column_warps = 4>}
         : memref<1x1x64x64xf16>, memref<1x1x64x64xf16>, memref<1x1x64x64xf16>

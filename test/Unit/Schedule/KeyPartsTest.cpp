@@ -178,8 +178,8 @@ TEST(KeyParts, WhatIsRefused) {
     return error;
   };
   Problem p = decoding(1, 8192);
-  EXPECT_EQ(refusal(p, inParts(kWarps, 1)),
-            "expects two parts of the keys or more, but got 1");
+  EXPECT_EQ(refusal(p, inParts(kWarps, 0)),
+            "expects parts to be a multiple of 1 up to 256, but got 0");
   EXPECT_EQ(refusal(p, inParts(kWarps, 257)),
             "expects parts to be a multiple of 1 up to 256, but got 257");
   Problem low = p;

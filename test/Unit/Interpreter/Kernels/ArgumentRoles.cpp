@@ -132,6 +132,21 @@ protected:
     }
   }
 
+  /// Those whose keys or rows lie where the device says.
+  void buildPlaced(const Machine &machine) {
+    Problem dense = oneHead(1024, 1024, 64, 64, {MaskKind::causalBottomRight});
+    Problem paged = dense;
+    paged.place = {/*usedKeysBits=*/32, /*pageRows=*/64};
+    for (const Problem &p :
+         {paged, raggedProblem(dense, {{300, 400}, {0, 90}})}) {
+      int count = 0;
+      for (const Plan &plan : plans(p, machine).plans)
+        if (!plan.kernel.empty() && count++ == 0)
+          build(p, machine, plan);
+      EXPECT_GT(count, 0) << machine.name;
+    }
+  }
+
   /// One that reads captures, and has sinks.
   void buildWithClauses(const Machine &machine) {
     Problem p = oneHead(1024, 1024, 64, 64, {MaskKind::causal});
@@ -251,6 +266,7 @@ TEST_F(ArgumentRoles, OfAllKernelsAreRows) {
     buildWithClauses(*findMachine(machine));
     buildWithGradients(*findMachine(machine));
   }
+  buildPlaced(*findMachine("h100_sxm"));
   for (Direction direction : {Direction::forward, Direction::backward}) {
     OpBuilder b = OpBuilder::atBlockEnd(module->getBody());
     MergeRequest request;

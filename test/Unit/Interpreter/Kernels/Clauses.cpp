@@ -74,7 +74,7 @@ protected:
 };
 
 std::string tensorOf(std::initializer_list<int64_t> sizes,
-                   const std::string &element) {
+                     const std::string &element) {
   std::string text = "tensor<";
   for (int64_t size : sizes)
     text += std::to_string(size) + "x";
