@@ -218,7 +218,8 @@ class BlockMask:
             if _is_of_gpu(device):
                 made = _device_lists().of_mask(mask, sizes, size, device)
                 if made is not None:
-                    return cls(*made, size, mask_mod=mask)
+                    return cls(made[0], made[1], made[2], made[3], size,
+                               mask_mod=mask)
             library = _lists.library_on(device)
             states = _states_of(library, mask, sizes, size)
             return cls._of_states(library, states, size, mask)
@@ -301,8 +302,9 @@ class BlockMask:
         if _is_of_gpu(getattr(self.kv_indices, "device", None)) and (
                 _lists.is_torch(self.kv_indices)):
             made = _device_lists().transposed(self.arrays())
-            kept = made if self.full_kv_indices is not None else made[:2]
-            return BlockMask(*kept, block_size=self.block_size[::-1])
+            full = (None, None) if self.full_kv_indices is None else made[2:]
+            return BlockMask(made[0], made[1], full[0], full[1],
+                             self.block_size[::-1])
         library = _lists.library_for(self.kv_indices)
         states = self.to_dense().swapaxes(-1, -2)
         return self._of_states(library, states, self.block_size[::-1], None)

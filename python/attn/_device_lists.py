@@ -89,7 +89,7 @@ def _launch(text: str, sizes: Optional[Sequence[int]], arrays: Sequence[Any],
                 f"on GPU {array.device} and lists on GPU {device}")
     if sizes is not None:
         described.insert(0, Array(described[-1].address, "", tuple(sizes),
-                                  row_major(sizes), device, None))
+                                  row_major(tuple(sizes)), device, None))
     program = _compiled(text, _machines.device(device).machine)
     program.launch_described(described, stream)
 

@@ -19,6 +19,8 @@ import functools
 import types
 from typing import Any, Callable, Hashable, NamedTuple, Optional
 
+from ._block_lists import is_torch
+
 #: Libraries whose functions are what they are.
 _LIBRARIES = frozenset(("torch", "numpy", "math", "operator", "builtins",
                         "_operator", "jax", "jaxlib", "cupy", "attn"))
@@ -53,7 +55,7 @@ class _Walk:
         if kind in _PLAIN:
             return kind, value
         if kind is float:  # -0.0 is not 0.0
-            return value.hex()
+            return str(value.hex())
         if kind is types.FunctionType:
             return self._function(value)
         found = self.describe(value)
@@ -78,7 +80,7 @@ class _Walk:
                                                     value), "__module__", ""))
         if kind.__module__ in ("torch", "numpy") and kind.__name__ in (
                 "dtype", "device"):
-            return value
+            return kind, value
         if kind.__module__ == "numpy" and hasattr(value, "dtype") and (
                 value.shape == ()):
             return kind, value.tobytes()
@@ -110,13 +112,13 @@ class _Walk:
         """Of what belongs to a library, itself."""
         if str(module or "builtins").partition(".")[0] not in _LIBRARIES:
             raise Unknown
-        return value
+        return type(value), value
 
     def _function(self, function: Any) -> Hashable:
         names = _names_of(function.__code__)
         if function.__closure__ is None and function.__module__ and (
                 function.__module__.partition(".")[0] in _LIBRARIES):
-            return function
+            return types.FunctionType, function
         for place, other in enumerate(self.functions):
             if other is function:
                 return "again", place

@@ -22,7 +22,7 @@ from . import _clauses, _forward, _launch
 from ._arrays import Array, type_name
 from ._block_lists import describe_elements
 from ._errors import UnsupportedError
-from ._problem import mask_name, scale_number
+from ._problem import mask_of_server, scale_number
 from ._torch_ops import TAGS, _library, _no_lse
 from ._dlpack import row_major
 from ._launch import result_strides
@@ -174,20 +174,6 @@ def check_contents(k_cache: Tensor, cache_seqlens: Tensor,
                     f"{k_cache.shape[0] - 1}, but got {pages[column]}")
 
 
-def _mask(causal: bool, window_size: Sequence[Optional[int]]) -> str:
-    """FlashAttention's words: -1 is no bound, and sides count from the
-    bottom-right corner."""
-    left, right = (None if side is None or side < 0 else side
-                   for side in window_size)
-    if causal:
-        right = 0
-    if left is None and right is None:
-        return "none"
-    if left is None and right == 0:
-        return "causal_bottom_right"
-    return mask_name(window=(left, right))
-
-
 def _schedule(num_splits: int) -> Optional[str]:
     if not isinstance(num_splits, int) or num_splits < 0:
         raise ValueError(f"num_splits: expects 0, for a number that is "
@@ -248,7 +234,8 @@ def attention_with_kvcache(
     if check:
         check_contents(k_cache, lengths, table)
     o, lse = torch.ops.attn.with_kvcache(
-        q, k_cache, v_cache, lengths, table, _mask(causal, window_size),
+        q, k_cache, v_cache, lengths, table,
+        mask_of_server(causal, window_size),
         scale_number(softmax_scale), softcap, return_softmax_lse,
         schedule if num_splits == 0 else _schedule(num_splits))
     return (o, lse) if return_softmax_lse else o

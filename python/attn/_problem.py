@@ -186,3 +186,26 @@ class Problem:
             _native.encode(self.direction, "direction"),
             bool(self.deterministic), bool(self.dlse),
             bool(self.keeps_weights), bool(self.lse_low))
+
+
+def mask_of_server(causal: bool, window_size: Sequence[Optional[int]]) -> str:
+    """The mask in FlashAttention's words: both count from the last query and key
+    of each sequence, and a side of -1 or None is not bounded.
+
+    >>> mask_of_server(True, (-1, -1)), mask_of_server(False, (128, 0))
+    ('causal_bottom_right', 'window<128, 0>')
+    """
+    mask_name(causal)  # says so if it is no truth value
+    sides = [None if side is None or side == -1 else side
+             for side in window_size]
+    if len(sides) != 2:
+        raise ValueError(f"window_size: expects (left, right), but got "
+                         f"{tuple(window_size)}")
+    if causal:
+        sides[1] = 0
+    if sides[0] is None:
+        if sides[1] is None:
+            return "none"
+        if sides[1] == 0:
+            return "causal_bottom_right"
+    return mask_name(window=sides)

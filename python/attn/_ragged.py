@@ -18,7 +18,7 @@ from ._dlpack import row_major
 from ._launch import (Captured, key_of_captured, launches, remember,
                       result_strides)
 from ._libraries import library_of
-from ._problem import integer, mask_name
+from ._problem import integer
 from ._streams import handle_of
 from ._trace import dtype_of, is_array
 
@@ -48,28 +48,6 @@ class Call(NamedTuple):
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     lse_sizes: tuple[int, ...]
-
-
-def mask_of(causal: bool, window_size: Sequence[Optional[int]]) -> str:
-    """The mask in the words of attn: both count from the last query and key of
-    each sequence, and a side of -1 or None is not bounded.
-
-    >>> mask_of(True, (-1, -1)), mask_of(False, (128, 0))
-    ('causal_bottom_right', 'window<128, 0>')
-    """
-    sides = [None if side is None or side == -1 else side
-             for side in window_size]
-    if len(sides) != 2:
-        raise ValueError(f"window_size: expects (left, right), but got "
-                         f"{tuple(window_size)}")
-    if causal:
-        sides[1] = 0
-    if sides[0] is None:
-        if sides[1] is None:
-            return "none"
-        if sides[1] == 0:
-            return "causal_bottom_right"
-    return mask_name(window=sides)
 
 
 def check_shapes(q: Sequence[int], k: Sequence[int], v: Sequence[int]) -> None:

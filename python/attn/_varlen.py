@@ -7,8 +7,8 @@ from typing import Any, Callable, Optional, Sequence
 
 from ._errors import UnsupportedError
 from ._libraries import library_of
-from ._problem import scale_number
-from ._ragged import Options, launch, longest_of, mask_of
+from ._problem import mask_of_server, scale_number
+from ._ragged import Options, launch, longest_of
 
 #: What peers take and no kernel does yet.
 _NOT_YET = {
@@ -71,8 +71,8 @@ def attention_varlen(
         ("mask_mod", mask_mod), ("score_mod", score_mod),
         ("softcap", softcap or None), ("alibi_slopes", alibi_slopes),
         ("sinks", sinks)) if value is not None}
-    options = Options(mask_of(causal, window_size), scale_number(softmax_scale),
-                      machine, schedule, precision,
+    options = Options(mask_of_server(causal, window_size),
+                      scale_number(softmax_scale), machine, schedule, precision,
                       (longest_of(max_seqlen_q, "max_seqlen_q"),
                        longest_of(max_seqlen_k, "max_seqlen_k")))
     library = library_of(q)

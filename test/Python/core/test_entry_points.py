@@ -90,8 +90,8 @@ def ragged_arrays():
     tokens, heads, dim = Q[0] * Q[2], Q[1], Q[3]
     keys = K[0] * K[2], K[1], dim
     return dict(q=Dlpack(tokens, heads, dim), k=Dlpack(*keys),
-                v=Dlpack(*keys), cu_seqlens_q=Dlpack(3, dtype="i32"),
-                cu_seqlens_k=Dlpack(3, dtype="i32"), max_seqlen_q=Q[2],
+                v=Dlpack(*keys), cu_seqlens_q=Interface(3, typestr="<i4"),
+                cu_seqlens_k=Interface(3, typestr="<i4"), max_seqlen_q=Q[2],
                 max_seqlen_k=K[2], out=Dlpack(tokens, heads, dim))
 
 

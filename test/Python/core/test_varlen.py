@@ -2,7 +2,7 @@
 
 import attn
 import pytest
-from attn import _ragged
+from attn import _problem
 from fake_arrays import Dlpack, Interface
 
 D = 64
@@ -31,7 +31,7 @@ def run(*named, cu_q=None, cu_k=None, longest=(200, 400), **options):
     (False, (-1, 3), f"window<{1 << 30}, 3>"), (False, (4, -1),
                                                  f"window<4, {1 << 30}>")])
 def test_masks_are_those_of_peers(causal, window, mask):
-    assert _ragged.mask_of(causal, window) == mask
+    assert _problem.mask_of_server(causal, window) == mask
 
 
 def test_runs(gpu, calls):
