@@ -400,10 +400,9 @@ typedef struct attn_forward_request {
      ceil(keys / block_keys) columns, all of int32; 1 stands for all.  A list is
      two arrays, and one list may be left out.  Of a partial block a query sees
      what the mask shows, of a full one all, so that the mask must hide nothing
-     of it, and of all others nothing.  In a launch their
-     addresses are behind all others, in this order.  What they hold is read on
-     the device, and may change between launches.  Callers whose struct_size
-     ends before them have none. */
+     of it, and of all others nothing.  In a launch their addresses are behind all
+     others, in this order.  What they hold may change between launches.  Callers
+     whose struct_size ends before them have none. */
   const attn_buffer *partial_counts;
   const attn_buffer *partial_blocks;
   const attn_buffer *full_counts;
@@ -417,9 +416,8 @@ typedef struct attn_forward_request {
      to cu_k[n + 1].  The first offset is 0, none is less than the one before,
      and rows behind the last one are neither read nor written.  Offsets are
      [sequences + 1] of int32, or of int64 if wide_offsets is not 0; they are
-     read on the device, and may change between launches.  Rows are then [rows,
-     heads, head dimension], lse [heads, rows], and masks count from the last
-     query and key of each sequence.  Both longest bound what a sequence has
+     read on the device, and may change between launches.  Rows are [rows, heads,
+     head dimension], lse [heads, rows]; masks count from each sequence's end.  Both longest bound what a sequence has
      of queries and keys; they choose the schedule.  In a launch the addresses
      of cu_q and cu_k are behind those of lists, in front of captures.  Callers
      whose struct_size ends before wide_offsets have none. */
@@ -492,14 +490,11 @@ typedef struct attn_backward_request {
   int32_t deterministic;
   /* NULL, or the low word of lse, which attn_forward gave; as there. */
   const attn_buffer *lse_low;
-  /* NULL, or the lists of blocks of attn_forward_request; and transposed, the
-     same blocks by blocks of keys: for each of them a count, and the numbers of
-     so many blocks of queries, in any order.  Counts are [batch or 1, heads or
-     1, ceil(keys / block_keys)], heads those of q, and blocks the same with
-     ceil(queries / block_queries) columns.  Both say the same, which is not
-     checked; each list of one kind has one of the other.  In a launch their
-     addresses are behind all others, in this order.  Callers whose struct_size
-     ends before them have none. */
+  /* NULL, or the lists of attn_forward_request; and transposed, the same blocks
+     by blocks of keys: counts [batch or 1, heads or 1, ceil(keys / block_keys)],
+     heads those of q, and blocks with ceil(queries / block_queries) columns.
+     Both say the same, which is not checked.  In a launch they are behind all
+     others, in this order. */
   const attn_buffer *partial_counts;
   const attn_buffer *partial_blocks;
   const attn_buffer *full_counts;
@@ -512,13 +507,10 @@ typedef struct attn_backward_request {
   int64_t block_keys;
   /* NULL, or the clauses of the forward call; as there. */
   const attn_clauses *clauses;
-  /* NULL, or where gradients of captures go, one for each capture of clauses:
-     NULL, or an array of its shape, of f32 whatever the capture is of, whose
-     elements lie one behind the other.  Captures that sinks(..) names are
-     sinks.  In a launch their addresses are behind those of captures, in this
-     order, those that are NULL left out.  With deterministic an element is to
-     be read by one pair, or by all of a head: others are ATTN_UNSUPPORTED.
-     Callers whose struct_size ends before them have none. */
+  /* NULL, or gradients of captures (and sinks), one for each of clauses: NULL,
+     or an array of its shape, of f32, without gaps.  In a launch they are behind
+     captures, without those that are NULL.  With deterministic one pair, or all
+     of a head, read an element; others are ATTN_UNSUPPORTED. */
   const attn_buffer *const *capture_gradients;
 } attn_backward_request;
 

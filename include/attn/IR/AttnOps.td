@@ -476,18 +476,15 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
     ```
 
     **Gradients of captures in kernels.** Where the indices of a read depend on
-    neither query nor key, as those of slopes, a warp sums up its rows, and a
-    launch behind the others what all warps have left, in one order; so it is
-    with sinks. `split_backward` has such sums of captures, and every kernel of
-    gradients with clauses those of sinks. To what other indices say, as those of
-    a bias or a table, `split_backward` and `flash_backward` add pair by pair in
-    global memory, in any order, to what a launch before them has cleared. So
-    `deterministic` needs elements that one pair reads for itself, with the
-    indices `b`, `h`, `i` and `j`, of which `b` and `h` may be left out where
-    there is only one; what is read by several is refused by name. Arrays of
-    these gradients have no gaps. Plans count a word for each element of a block
-    that adds, hidden or not, and a word for each sum of 16 rows; not what the
-    launches before and behind move.
+    neither query nor key, as those of slopes, warps sum up their rows, and a
+    launch behind sums up what they left, in one order; so it is with sinks.
+    `split_backward` has such sums of captures. To what other indices say, as
+    those of a bias or a table, it and `flash_backward` add pair by pair in global
+    memory, in any order. So `deterministic` needs elements that one pair reads
+    for itself, with the indices `b`, `h`, `i` and `j`, of which `b` and `h` may
+    be left out where there is one; others are refused. Arrays of these gradients
+    have no gaps. Plans count a word for each element of a block that adds, and
+    for each sum of 16 rows; not what launches before and behind move.
 
     **Mask, scale, outputs, alignment, schedule.** As for `attn.forward`; the
     alignment also speaks for the gradients. A query that sees no key has
