@@ -15,7 +15,7 @@ real ones, by the same function of strides.
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import torch
 from torch import Tensor
@@ -227,17 +227,8 @@ class KeptAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Optional[Tensor]) -> Any:
-        do, dlse = gradients
-        if do is None and dlse is None:
-            return (None,) * 6
-        *saved, low, weights, block_rows = ctx.saved_tensors
-        if do is None:
-            do = torch.zeros_like(saved[3])
-        # With gradients on, somebody may want the second derivative.
-        compute: Any = (KeptGradients.apply if _is_grad_enabled()
-                        else _torch_backward.from_kept)
-        return (*compute(do, *saved, low, dlse, weights, block_rows, ctx.mask,
-                         ctx.scale), None, None, None)
+        return _backward_by(_torch_backward.from_kept, gradients,
+                            ctx.saved_tensors, (ctx.mask, ctx.scale), 3)
 
 
 class ListedAttention(torch.autograd.Function):
@@ -258,37 +249,35 @@ class ListedAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Optional[Tensor]) -> Any:
-        do, dlse = gradients
-        if do is None and dlse is None:
-            return (None,) * 7
-        *saved, low = ctx.saved_tensors
-        if do is None:
-            do = torch.zeros_like(saved[3])
-        # With gradients on, somebody may want the second derivative.
-        compute: Any = (ListedGradients.apply if _is_grad_enabled()
-                        else _torch_backward.from_clauses)
-        return (*compute(do, *saved, low, dlse, ctx.mask, ctx.scale,
-                         ctx.block_mask), None, None, None, None)
+        return _backward_by(_torch_backward.from_clauses, gradients,
+                            ctx.saved_tensors,
+                            (ctx.mask, ctx.scale, ctx.block_mask), 4)
 
 
-class ListedGradients(torch.autograd.Function):
-    """The gradients of listed blocks, of which there are none."""
+def _backward_by(launch: Callable[..., Any],
+                 gradients: tuple[Optional[Tensor], ...],
+                 saved: tuple[Tensor, ...], options: tuple[Any, ...],
+                 others: int) -> Any:
+    """What `launch` computes from those of (o, lse), and none for as many other
+    inputs; `saved` are q, k, v, o, lse, its low word and what goes behind."""
+    do, dlse = gradients
+    if do is None and dlse is None:
+        return (None,) * (3 + others)
+    if do is None:
+        do = torch.zeros_like(saved[3])
+    arguments = (do, *saved[:6], dlse, *saved[6:], *options)
+    # With gradients on, somebody may want the second derivative.
+    found: Any = (FirstGradients.apply(launch, *arguments)
+                  if _is_grad_enabled() else launch(*arguments))
+    return (*found, *(None,) * others)
 
-    @staticmethod
-    def forward(ctx: Any, *arguments: Any) -> Any:
-        return _torch_backward.from_clauses(*arguments)
 
-    @staticmethod
-    def backward(ctx: Any, *_: Any) -> Any:
-        return no_second_derivative(ctx)
-
-
-class KeptGradients(torch.autograd.Function):
-    """The gradients from kept weights, of which there are none."""
+class FirstGradients(torch.autograd.Function):
+    """What a launch computes, of which there are no gradients."""
 
     @staticmethod
-    def forward(ctx: Any, *arguments: Any) -> Any:
-        return _torch_backward.from_kept(*arguments)
+    def forward(ctx: Any, launch: Callable[..., Any], *arguments: Any) -> Any:
+        return launch(*arguments)
 
     @staticmethod
     def backward(ctx: Any, *_: Any) -> Any:

@@ -17,6 +17,11 @@ Value stageAddress(Lane &b, SmemType type, Value buffer, Value stage) {
   return b.add(buffer, b.mul(stage, type.stageBytes()));
 }
 
+/// The address of a slot's barrier.
+template <typename Adaptor> Value barrierOf(Lane &b, Adaptor &adaptor) {
+  return b.add(adaptor.getBarrier(), b.mul(adaptor.getSlot(), 8));
+}
+
 /// One arrival, which announces bytes.
 void announce(Lane &b, Value barrier, int64_t bytes) {
   b.memoryAssembly("mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
@@ -38,7 +43,7 @@ struct TmaLoadLowering : OpConversionPattern<TmaLoadOp> {
     SmemType buffer = op.getBuffer().getType();
     Value target =
         stageAddress(b, buffer, adaptor.getBuffer(), adaptor.getStage());
-    Value barrier = b.add(adaptor.getBarrier(), b.mul(adaptor.getSlot(), 8));
+    Value barrier = barrierOf(b, adaptor);
     // What lies outside the array counts too: it lands as zeros.
     announce(b, barrier, op.panels() * buffer.panelBytes());
     std::string start = "cp.async.bulk.tensor.4d.shared::cluster.global.tile"
@@ -91,8 +96,7 @@ struct MbarrierExpectLowering : OpConversionPattern<MbarrierExpectOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
     SmemType buffer = op.getBuffer().getType();
-    announce(b, b.add(adaptor.getBarrier(), b.mul(adaptor.getSlot(), 8)),
-             buffer.panels() * buffer.panelBytes());
+    announce(b, barrierOf(b, adaptor), buffer.panels() * buffer.panelBytes());
     rewriter.eraseOp(op);
     return success();
   }
@@ -109,7 +113,7 @@ struct TmaLoadRowsLowering : OpConversionPattern<TmaLoadRowsOp> {
     Value target =
         b.add(stageAddress(b, buffer, adaptor.getBuffer(), adaptor.getStage()),
               b.mul(adaptor.getTargetRow(), SmemType::kPanelBytes));
-    Value barrier = b.add(adaptor.getBarrier(), b.mul(adaptor.getSlot(), 8));
+    Value barrier = barrierOf(b, adaptor);
     std::string copy = (kLoadBox + " [$0], [$1, {$3,$4,$5,$6}], [$2];").str();
     for (int64_t panel = 0; panel < buffer.panels(); ++panel)
       b.memoryAssembly(copy, "r,l,r,r,r,r,r",
@@ -167,7 +171,7 @@ struct LoadWordsLowering : OpConversionPattern<LoadWordsOp> {
     Lane b(op.getLoc(), rewriter);
     SmemType buffer = op.getBuffer().getType();
     int64_t bytes = buffer.tileBytes();
-    Value barrier = b.add(adaptor.getBarrier(), b.mul(adaptor.getSlot(), 8));
+    Value barrier = barrierOf(b, adaptor);
     announce(b, barrier, bytes);
     b.memoryAssembly(
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "

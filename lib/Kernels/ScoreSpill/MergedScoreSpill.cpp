@@ -173,25 +173,12 @@ Tile MergedScoreSpill::nextOf(const Tile &before) const {
   return Tile::of(b, found);
 }
 
-/// Carries the tile that the next one may be drawn with.
 void MergedScoreSpill::produceLists() const {
-  Place start = Place::writer(b);
   Scalar lane = b.i32(0);
-  Tile first = ready(lane, lane);
-  Values init = first.numbers();
-  init.append({start.slot, start.parity});
-  feedTiles(
-      b, scores.queue, first, init,
-      [&](const Tile &tile, ValueRange carried) -> SmallVector<Value> {
-        Scalar slot = b.wrap(carried.drop_back().back());
-        Place after = load(tile, {slot, b.wrap(carried.back())});
-        Values next = tile.numbers();
-        next.append({after.slot, after.parity});
-        return next;
-      },
-      [&](SmallVector<Value> &carried) {
-        return nextOf(Tile::of(b, ValueRange(carried).drop_back(2)));
-      });
+  feedTilesInTurn(
+      b, scores.queue, ready(lane, lane),
+      [&](const Tile &tile, Place place) { return load(tile, place); },
+      [&](const Tile &before) { return nextOf(before); });
 }
 
 void MergedScoreSpill::produce() const {

@@ -317,25 +317,12 @@ Tile MergedSpillBackward::nextOf(const Order &order, const Tile &before) const {
              [&] { return ready(order, drawNext(order)).numbers(); }));
 }
 
-/// Carries the tile that the next one may be drawn with.
 void MergedSpillBackward::produceLists() const {
-  Place start = Place::writer(b);
   Order order(*this);
-  Tile first = ready(order, drawNext(order));
-  Values init = first.numbers();
-  init.append({start.slot, start.parity});
-  feedTiles(
-      b, scores.queue, first, init,
-      [&](const Tile &tile, ValueRange carried) -> SmallVector<Value> {
-        Scalar slot = b.wrap(carried.drop_back().back());
-        Place after = load(tile, {slot, b.wrap(carried.back())});
-        Values next = tile.numbers();
-        next.append({after.slot, after.parity});
-        return next;
-      },
-      [&](SmallVector<Value> &carried) {
-        return nextOf(order, Tile::of(b, ValueRange(carried).drop_back(2)));
-      });
+  feedTilesInTurn(
+      b, scores.queue, ready(order, drawNext(order)),
+      [&](const Tile &tile, Place place) { return load(tile, place); },
+      [&](const Tile &before) { return nextOf(order, before); });
 }
 
 void MergedSpillBackward::produce() const {

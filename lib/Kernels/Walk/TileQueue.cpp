@@ -176,3 +176,23 @@ void attn::feedTiles(TileBuilder &b, const TileQueue &queue, const Tile &first,
                 return push(drawNext(carried), message);
               });
 }
+
+void attn::feedTilesInTurn(TileBuilder &b, const TileQueue &queue,
+                           const Tile &first,
+                           function_ref<Place(const Tile &, Place)> load,
+                           function_ref<Tile(const Tile &before)> next) {
+  auto carry = [](const Tile &tile, Place place) {
+    SmallVector<Value> all = tile.numbers();
+    all.append({place.slot, place.parity});
+    return all;
+  };
+  feedTiles(
+      b, queue, first, carry(first, Place::writer(b)),
+      [&](const Tile &tile, ValueRange carried) {
+        Place place{b.wrap(carried.drop_back().back()), b.wrap(carried.back())};
+        return carry(tile, load(tile, place));
+      },
+      [&](SmallVector<Value> &carried) {
+        return next(Tile::of(b, ValueRange(carried).drop_back(2)));
+      });
+}

@@ -77,6 +77,12 @@ using NextTile = llvm::function_ref<Tile(llvm::SmallVector<mlir::Value> &)>;
 /// done for it, and draws the next one last, so that who is done first has it.
 void feedTiles(TileBuilder &builder, const TileQueue &queue, const Tile &first,
                mlir::ValueRange init, TileBody body, NextTile drawNext);
+/// The same where the next tile follows from the one before, which is carried
+/// beside the place where `load` goes on.
+void feedTilesInTurn(TileBuilder &builder, const TileQueue &queue,
+                     const Tile &first,
+                     llvm::function_ref<Place(const Tile &, Place)> load,
+                     llvm::function_ref<Tile(const Tile &before)> next);
 
 } // namespace attn
 
