@@ -157,6 +157,10 @@ std::optional<Band> Matcher::bandOf(const Piece &piece) const {
       return std::nullopt;
     add(sum, band);
   }
+  // A mask bounds by queries' numbers or by their places, not by both, unless
+  // sizes say which of them is nearer.
+  if (band.isTopLeft && band.right && !more())
+    band.isTopLeft = band.isWhole = false;
   return band;
 }
 
@@ -167,7 +171,6 @@ std::optional<Band> Matcher::bandOf(const Piece &piece) const {
 RegionMask Matcher::maskOf(const Band &band) const {
   RegionMask result;
   result.isExact = band.isWhole && !band.first;
-  // A mask bounds by queries' numbers or by their places, not by both.
   bool isTopLeft = band.isTopLeft && (!band.right || -*band.right == more());
   if (band.isTopLeft && (!band.right || (isTopLeft && !band.left))) {
     result.mask.kind = MaskKind::causal;

@@ -100,6 +100,16 @@ TEST(RegionMasks, AroundWhatIsNoMask) {
                           "  %y = arith.cmpi sle, %j, %i : index\n"
                           "  %r = arith.andi %x, %y : i1\n")),
             "~causal");
+  // Of unknown sizes either bound may be the nearer one.
+  std::string places = "  %n = arith.subi %nk, %nq : index\n"
+                       "  %p = arith.addi %i, %n : index\n"
+                       "  %d = arith.subi %j, %p : index\n"
+                       "  %c = arith.constant 6 : index\n"
+                       "  %x = arith.cmpi slt, %d, %c : index\n"
+                       "  %y = arith.cmpi sle, %j, %i : index\n",
+              isBoth = places + "  %r = arith.andi %x, %y : i1\n";
+  EXPECT_EQ(maskOf(seesOf(isBoth)), "~window<1073741824, 5>");
+  EXPECT_EQ(maskOf(seesOf(isBoth), Sizes{20, 20}), "causal");
   ParsedOp documents(
       forwardText("document(%x0 : tensor<?xi32>)", {"tensor<?xi32>"}));
   EXPECT_TRUE(maskOfRegion(*documents->sees(), std::nullopt, std::nullopt)
