@@ -55,6 +55,8 @@ struct AttentionArrays {
     CallerArray array;
   };
   std::vector<Capture> captures;
+  /// Gradients of some of them, by their names, behind all of these.
+  std::vector<Capture> gradients;
 
   const CallerArray *find(llvm::StringRef role) const;
   llvm::SmallVector<CallerArray, 16> list() const;

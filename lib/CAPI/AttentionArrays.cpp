@@ -25,8 +25,9 @@ llvm::SmallVector<CallerArray, 16> AttentionArrays::list() const {
   llvm::SmallVector<CallerArray, 16> result;
   for (const Array &each : all)
     result.push_back(each.array);
-  for (const Capture &each : captures)
-    result.push_back(each.array);
+  for (const std::vector<Capture> *those : {&captures, &gradients})
+    for (const Capture &each : *those)
+      result.push_back(each.array);
   return result;
 }
 
@@ -226,6 +227,40 @@ static Problem problemOfShapes(const AttentionRequest &request,
   return problem;
 }
 
+/// Nobody reads them in another order than they lie.
+static std::string typeOfGradient(const AttentionArrays::Capture &gradient) {
+  std::string shape;
+  for (int64_t size : gradient.array.sizes)
+    shape += size == 1 ? "1x" : "?x";
+  return "memref<" + shape + "f32>";
+}
+
+/// Of a gradient, the shape of its capture, one element behind the other.
+static std::optional<std::string>
+checkGradient(const AttentionArrays &arrays,
+              const AttentionArrays::Capture &gradient) {
+  const AttentionArrays::Capture &capture = *llvm::find_if(
+      arrays.captures, [&](const AttentionArrays::Capture &each) {
+        return each.name == gradient.name;
+      });
+  std::string what = "expects a gradient of capture '" + gradient.name + "' ";
+  const CallerArray &array = gradient.array;
+  if (!llvm::is_contained({"bf16", "f16", "f32"}, capture.type))
+    return what + "that is of floats, but got " + capture.type;
+  if (array.sizes != capture.array.sizes)
+    return what + "of shape " + show(capture.array.sizes) + ", but got " +
+           show(array.sizes);
+  int64_t dense = 1;
+  for (size_t dim = array.sizes.size(); dim-- > 0;) {
+    if (array.sizes[dim] > 1 && array.strides[dim] != dense)
+      return what +
+             "whose elements lie one behind the other, but got strides " +
+             show(array.strides) + " for sizes " + show(array.sizes);
+    dense *= array.sizes[dim];
+  }
+  return std::nullopt;
+}
+
 /// What clauses tell apart is in the type: sizes of 1, which short forms read
 /// as one for all, and whether the innermost elements are neighbours.
 static std::string typeOf(const AttentionArrays::Capture &capture) {
@@ -268,6 +303,11 @@ std::optional<std::string> attn::classify(const AttentionRequest &request,
   kernelClass.clauses = request.clauses;
   for (const AttentionArrays::Capture &each : arrays.captures)
     kernelClass.captures.push_back({each.name, typeOf(each)});
+  for (const AttentionArrays::Capture &each : arrays.gradients) {
+    if (std::optional<std::string> wrong = checkGradient(arrays, each))
+      return wrong;
+    kernelClass.gradients.push_back({each.name, typeOfGradient(each)});
+  }
   Problem &problem = kernelClass.problem;
   for (const Array &each : arrays.all) {
     int64_t bytes = elementBytesOf(problem, each.role);

@@ -2,7 +2,7 @@
 
 #include "Attention.h"
 #include "Boundary.h"
-#include "Clauses.h"
+#include "CallerClauses.h"
 #include "Executable.h"
 #include "Problems.h"
 #include "RequestArrays.h"
@@ -169,16 +169,6 @@ int32_t attn_load(attn_executable *executable, int32_t device,
 //===----------------------------------------------------------------------===//
 // Bindings
 //===----------------------------------------------------------------------===//
-
-static Outcome readBuffer(const attn_buffer &buffer, CallerArray &array) {
-  if (buffer.rank < 0 || buffer.rank > ATTN_MAX_RANK)
-    return invalid("expects a rank of 0 to 8, but got " +
-                   std::to_string(buffer.rank));
-  array.address = reinterpret_cast<uint64_t>(buffer.data);
-  array.sizes.assign(buffer.sizes, buffer.sizes + buffer.rank);
-  array.strides.assign(buffer.strides, buffer.strides + buffer.rank);
-  return std::nullopt;
-}
 
 static Outcome bindFunction(attn_executable *executable,
                             const attn_buffer *buffers, size_t count,
@@ -364,6 +354,17 @@ static const attn_buffer *lowOf(const Source *source) {
   return isThere ? source->lse_low : nullptr;
 }
 
+/// Where gradients of captures go; forward there are none.
+static const attn_buffer *const *gradientsOf(const attn_forward_request &) {
+  return nullptr;
+}
+static const attn_buffer *const *
+gradientsOf(const attn_backward_request &source) {
+  constexpr size_t end =
+      offsetof(attn_backward_request, capture_gradients) + sizeof(void *);
+  return source.struct_size >= end ? source.capture_gradients : nullptr;
+}
+
 /// Of a caller who knows that there are some.
 template <typename Source>
 static Outcome readClausesOf(const Source &source, AttentionRequest &request,
@@ -372,26 +373,8 @@ static Outcome readClausesOf(const Source &source, AttentionRequest &request,
       source.struct_size >= offsetof(Source, clauses) + sizeof(void *);
   if (!isThere || !source.clauses)
     return std::nullopt;
-  const attn_clauses &clauses = *source.clauses;
-  if (clauses.struct_size < sizeof(clauses))
-    return invalid("expects clauses with struct_size = sizeof(attn_clauses)");
-  if (!clauses.text)
-    return invalid("expects clauses with a text");
-  if (clauses.capture_count < 0 ||
-      (clauses.capture_count > 0 && !clauses.captures))
-    return invalid("expects as many captures as capture_count says, but got " +
-                   std::to_string(clauses.capture_count));
-  request.clauses = clauses.text;
-  for (const attn_capture &capture :
-       llvm::ArrayRef(clauses.captures, clauses.capture_count)) {
-    AttentionArrays::Capture &each = arrays.captures.emplace_back();
-    each.name = orEmpty(capture.name).str();
-    each.type = orEmpty(capture.type).str();
-    if (Outcome fault = readBuffer(capture.buffer, each.array))
-      return Fault{fault->code,
-                   "capture '" + each.name + "': " + fault->message};
-  }
-  return checkClauses(request, arrays);
+  return readCallerClauses(*source.clauses, gradientsOf(source), request,
+                           arrays);
 }
 
 template <typename Source>

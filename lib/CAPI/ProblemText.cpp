@@ -203,6 +203,14 @@ std::string attn::textOf(const KernelClass &kernelClass) {
     stream << "!" << capture.name << " = " << capture.type << "\n";
     parameters.push_back("%" + capture.name + ": !" + capture.name);
   }
+  SmallVector<std::string> asked;
+  for (const KernelClass::Capture &gradient : kernelClass.gradients) {
+    std::string value = "%gradient_" + gradient.name;
+    parameters.push_back(value + ": " + gradient.type);
+    outs.push_back(value);
+    outTypes.push_back(gradient.type);
+    asked.push_back("%" + gradient.name);
+  }
   stream << "func.func @attention(" << llvm::join(parameters, ", ") << ") {\n  "
          << (isForward ? ForwardOp::getOperationName()
                        : BackwardOp::getOperationName())
@@ -232,6 +240,8 @@ std::string attn::textOf(const KernelClass &kernelClass) {
     stream << " precision(" << name(p.precision) << ")";
   if (!kernelClass.clauses.empty())
     stream << "\n" << kernelClass.clauses << "\n ";
+  if (!asked.empty())
+    stream << " gradients(" << llvm::join(asked, ", ") << ")";
   stream << " outs(" << llvm::join(outs, ", ") << " : "
          << llvm::join(outTypes, ", ") << ") {alignment = " << p.alignment
          << " : i64" << (p.deterministic ? ", deterministic" : "")

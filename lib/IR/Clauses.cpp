@@ -1,6 +1,7 @@
 //===- Clauses.cpp - What clauses add to an op of attention ---------------===//
 
 #include "attn/IR/Attn.h"
+#include "attn/IR/CaptureGradients.h"
 #include "attn/IR/ScalarOps.h"
 #include "mlir/IR/IRMapping.h"
 
@@ -238,20 +239,43 @@ static LogicalResult requireTransposed(AttentionOpInterface op) {
   return error;
 }
 
+/// Gradients of captures, to which pairs add in any order, in arrays without
+/// gaps.
+static LogicalResult refuseGradients(AttentionOpInterface op) {
+  SmallVector<Value> targets = op.gradientTargets();
+  for (Value output : op.outputs().take_back(targets.size())) {
+    auto type = dyn_cast<MemRefType>(output.getType());
+    if (type && type.getRank() > kMostCapturedDims)
+      return op->emitOpError("expects gradients of captures of up to ")
+             << kMostCapturedDims << " dimensions in kernels, but got " << type;
+    if (type && !type.getLayout().isIdentity() &&
+        !(type.getRank() == 1 && type.getStridesAndOffset().first[0] == 1))
+      return op->emitOpError("expects gradients of captures in arrays without "
+                             "gaps, but got ")
+             << type;
+  }
+  if (!op.isDeterministic())
+    return success();
+  std::optional<GradientRead> shared = sharedByPairs(op);
+  if (!shared)
+    return success();
+  InFlightDiagnostic error =
+      op->emitOpError("expects elements that one pair reads, or all of a head, "
+                      "for deterministic gradients of captures, but got "
+                      "gradient ")
+      << shared->target << " of elements that several pairs read";
+  error.attachNote(shared->read.getLoc()) << "the read is here";
+  return error;
+}
+
 LogicalResult attn::refuseClauses(Operation *op) {
   auto attention = cast<AttentionOpInterface>(op);
   for (Region &region : op->getRegions())
     if (failed(refuseRegion(op, region)))
       return failure();
-  if (attention.gradientTargets().empty())
-    return requireTransposed(attention);
-  InFlightDiagnostic error =
-      op->emitOpError("expects clauses that a kernel takes, but got ")
-      << kGradientsAttr << "(..), for which there is none yet";
-  error.attachNote() << "kernels of gradients take mask(..), scale(..), "
-                        "precision(..), captures(..), sees(..), score(..), "
-                        "sinks(..) and blocks(..) with transposed(..)";
-  return error;
+  if (failed(refuseGradients(attention)))
+    return failure();
+  return requireTransposed(attention);
 }
 
 Operation *attn::cloneWith(OpBuilder &b, Operation *op, ValueRange operands,

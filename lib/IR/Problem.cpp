@@ -1,5 +1,6 @@
 //===- Problem.cpp - The problem that an op poses, and where --------------===//
 
+#include "attn/IR/CaptureGradients.h"
 #include "attn/IR/OpenSizes.h"
 
 #include "attn/Schedule/Limits.h"
@@ -176,6 +177,7 @@ attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
                      !op.clauseOperands(ClauseGroup::sinks).empty()};
   problem.ragged = raggedOf(op);
   problem.place = placeOf(op);
+  countGradients(op, problem.clauses);
   problem.direction = op.direction();
   problem.deterministic = op.isDeterministic();
   auto sizeOr = [&](Extent extent, int64_t assumedSize) {

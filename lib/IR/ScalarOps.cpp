@@ -2,6 +2,8 @@
 
 #include "attn/IR/ScalarOps.h"
 
+#include "attn/IR/Clauses.h"
+
 #include "mlir/Dialect/Index/IR/IndexOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/DenseSet.h"
@@ -110,6 +112,22 @@ Operation *attn::withoutCode(Region &region) {
     if (!hasCode(*scalarKindOf(&op)))
       return &op;
   return nullptr;
+}
+
+llvm::DenseMap<Value, unsigned> attn::dependencesIn(Region &region) {
+  llvm::DenseMap<Value, unsigned> dependences;
+  bool isOfScores = isScore(region);
+  if (isOfScores)
+    dependences[region.getArgument(0)] = onScore;
+  dependences[region.getArgument(isOfScores + 2)] = onQuery;
+  dependences[region.getArgument(isOfScores + 3)] = onKey;
+  for (Operation &op : region.front().without_terminator()) {
+    unsigned on = 0;
+    for (Value operand : op.getOperands())
+      on |= dependences.lookup(operand);
+    dependences[op.getResult(0)] = on;
+  }
+  return dependences;
 }
 
 Operation *attn::withoutDerivative(Region &region, ArrayRef<Value> sources) {

@@ -15,6 +15,7 @@ from ._block_mask import BlockMask
 from ._clauses import NAMES as CLAUSES
 from ._clauses import Clauses, of_call
 from ._clauses import describe as describe_captures
+from ._clauses import gradient_like, places_of
 from ._errors import UnsupportedError
 from ._forward import (NO_LISTS_OF_JAX, NOT_KEPT, not_of_jax, open_paths,
                        paths)
@@ -33,14 +34,20 @@ GRADIENTS = {"dq": "q", "dk": "k", "dv": "v"}
 #: Mask, scale, machine, schedule, precision, deterministic.
 _Options = tuple[str, Optional[float], Optional[str], Optional[str],
                  Optional[str], bool]
+#: For each capture, its place among the gradients of them that are asked for.
+Pulled = Sequence[Optional[int]]
 
 
 def _bind(named: dict[str, Array], options: _Options,
-          lists: Lists = NO_LISTS, captured: Captured = NO_CLAUSES) -> Binding:
+          lists: Lists = NO_LISTS, captured: Captured = NO_CLAUSES,
+          pulled: Pulled = ()) -> Binding:
     return bind_attention("backward", {**named, **dict(lists[0])},
                           (*INPUTS, *GRADIENTS), *options,
                           block_size=lists[1], clauses=captured[0],
-                          described=captured[1])
+                          described=captured[1],
+                          gradients=[None if place is None else
+                                     gradient_like(array) for place, (_, array)
+                                     in zip(pulled, captured[1])])
 
 
 def _gradient_of(array: Array) -> Array:
@@ -59,14 +66,15 @@ def _describe(arrays: dict[str, Any], stream: int) -> dict[str, Array]:
 
 
 def _bound(named: dict[str, Array], options: _Options,
-           lists: Lists = NO_LISTS, captured: Captured = NO_CLAUSES) -> Binding:
+           lists: Lists = NO_LISTS, captured: Captured = NO_CLAUSES,
+           pulled: Pulled = ()) -> Binding:
     """The launch for arrays of this kind, which later calls find."""
     # An alignment of more than 16 bytes helps nobody.
     key = ("backward", options, lists[1], *(
         (name, a.dtype, a.sizes, a.strides, a.device, a.address & 15)
         for name, a in named.items()), *(
             (name, a.sizes, a.strides) for name, a in lists[0]),
-           *key_of_captured(captured))
+           *key_of_captured(captured), tuple(pulled))
     binding: Optional[Binding] = launches.get(key)
     if binding is None:
         check_together(list(named.items()), GRADIENTS)
@@ -74,7 +82,7 @@ def _bound(named: dict[str, Array], options: _Options,
                          _gradient_of(named[GRADIENTS[name]])
                          for name in (*INPUTS, *GRADIENTS)
                          if name in named or name in GRADIENTS}, options,
-                        lists, captured)
+                        lists, captured, pulled)
         remember(launches, key, binding)
     return binding
 
@@ -87,10 +95,10 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
            schedule: Optional[str] = None,
            gradients: Sequence[Any] = (None, None, None),
            scratch: Any = None, block_mask: Optional[BlockMask] = None,
-           clauses: Optional[Clauses] = None,
-           stream: Any = None) -> tuple[tuple[Any, Any, Any], Binding]:
-    """One call, second gradients not considered: (dq, dk, dv), and what was
-    bound."""
+           clauses: Optional[Clauses] = None, of_captures: Sequence[Any] = (),
+           stream: Any = None) -> tuple[tuple[Any, ...], Binding]:
+    """One call, second gradients not considered: (dq, dk, dv) and the gradients
+    of those that clauses read, and what was bound."""
     library = library_of(q)
     handle = library.stream_of(q) if stream is None else handle_of(stream)
     arrays = dict(zip((*INPUTS, *GRADIENTS),
@@ -104,7 +112,8 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
     options = (mask, scale, machine, schedule, precision, deterministic)
     lists = lists_of(block_mask, named["q"], named["k"], handle, "backward")
     captured = clauses, describe_captures(clauses, handle, named["q"].device)
-    binding = _bound(named, options, lists, captured)
+    pulled = places_of(clauses, of_captures)
+    binding = _bound(named, options, lists, captured, pulled)
 
     made = [name for name in GRADIENTS if name not in named]
     for name in made:
@@ -116,12 +125,20 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
     ordered = {name: named[name] for name in arrays if name in named}
     if any(named[name].address & 15 for name in made):
         # An allocator of another taste.
-        binding = _bind(ordered, options, lists, captured)
+        binding = _bind(ordered, options, lists, captured, pulled)
     if scratch is None and binding.scratch_bytes:
         scratch = library.scratch(q, binding.scratch_bytes, handle)
         place = None if scratch is None else scratch_place(
             scratch, handle, named["q"].device)
     behind = [array for _, array in (*lists[0], *captured[1])]
+    asked_for: dict[int, Any] = {}
+    for number, (_, array) in zip(pulled, captured[1]):
+        if number is not None:
+            like = gradient_like(array)
+            asked_for[number] = library.empty(q, like.sizes, like.strides, "f32",
+                                             handle, "gradients")
+            behind.append(library.describe(asked_for[number], "gradients",
+                                           handle, written=True))
     binding.launch([array.address for array in (*ordered.values(), *behind)],
                    handle, place)
     if stream is not None:
@@ -129,7 +146,8 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
                       *(array.owner for array in behind)):
             if array is not None:
                 library_of(array).used_on(array, handle)
-    return (arrays["dq"], arrays["dk"], arrays["dv"]), binding
+    return (arrays["dq"], arrays["dk"], arrays["dv"],
+            *(asked_for[number] for number in sorted(asked_for))), binding
 
 
 def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
@@ -146,7 +164,7 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
              score_mod: Optional[Callable[..., Any]] = None,
              softcap: Optional[float] = None, alibi_slopes: Any = None,
              bias: Any = None, attn_mask: Any = None, sinks: Any = None,
-             stream: Any = None) -> Any:
+             gradients: Sequence[Any] = (), stream: Any = None) -> Any:
     """The gradients of a loss in q, k and v, from that in o; queued on a GPU,
     not waited for.
 
@@ -178,10 +196,15 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
     block_mask     that of `forward`.  Gradients of keys walk its transposed
                    lists, which the first call makes and the BlockMask keeps
 
-    The other arguments are those of `forward`; what mask_mod, score_mod,
-    slopes, bias and sinks read gets no gradient.  Returns (dq, dk, dv).  If a
-    head of k and v serves several heads of q, its gradients are sums over
-    them.  A query that sees no key gets and gives no gradient.
+    gradients      of what score_mod, alibi_slopes, bias, attn_mask and sinks
+                   read, the arrays whose gradients are wanted too: f32, of
+                   their shapes, behind dv in that order.  With deterministic
+                   an element is read by one query and key, or by all of a
+                   head; attn.UnsupportedError says where it is not
+
+    The other arguments are those of `forward`.  Returns (dq, dk, dv) and what
+    `gradients` asks for.  If a head of k and v serves several heads of q, its
+    gradients are sums over them.  A query that sees no key gets and gives no gradient.
 
     Weights come from lse, whose roundings to f32 are in the exponents of a
     whole row: they are off by about |lse| 2^-24 of themselves, and by three
@@ -201,6 +224,10 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
     is_plain = (scratch is None and stream is None and block_mask is None
                 and not asked
                 and (dq is None) == (dk is None) == (dv is None))
+    if gradients and not asked:
+        raise ValueError("gradients: expects arrays that score_mod, "
+                         "alibi_slopes, bias, attn_mask or sinks read, but got "
+                         "none of these")
     short = paths.get(type(q)) if is_plain else None
     if short is not None:
         found = short.backward.gradients(arrays, kind)
@@ -221,8 +248,8 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
             raise UnsupportedError(NO_LISTS_OF_JAX)
         if asked:
             raise UnsupportedError(not_of_jax("backward", asked))
-        gradients = importlib.import_module("attn.jax").gradients
-        return gradients(do, q, k, v, o, lse, lse_low, dlse, **options)
+        of_jax = importlib.import_module("attn.jax").gradients
+        return of_jax(do, q, k, v, o, lse, lse_low, dlse, **options)
     library.refuse_gradient(do, q, k, v, o, lse, lse_low, dlse, dq, dk, dv,
                             function="backward")
     if block_mask is not None and weights is not None:
@@ -232,15 +259,15 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
     clauses = None
     if asked or block_mask is not None:
         clauses = of_call(q, k, block_mask, asked)
-    gradients, binding = launch(
+    results, binding = launch(
         do, q, k, v, o, lse, lse_low=lse_low, dlse=dlse, weights=weights,
         block_rows=block_rows, gradients=(dq, dk, dv), scratch=scratch,
-        block_mask=block_mask, clauses=clauses, stream=stream, **options)
+        block_mask=block_mask, clauses=clauses, of_captures=gradients,
+        stream=stream, **options)
     open_paths(type(q), library)
     if is_plain and type(q) in paths:
-        paths[type(q)].backward.remember_launch(arrays, kind, gradients,
-                                                binding)
-    return gradients
+        paths[type(q)].backward.remember_launch(arrays, kind, results, binding)
+    return results
 
 
 def backward_scratch_bytes(

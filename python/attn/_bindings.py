@@ -130,11 +130,13 @@ def bind_attention(direction: str, named: dict[str, Array],
                    precision: Optional[str], *more: Any,
                    block_size: tuple[int, int] = (0, 0),
                    used_keys_bits: int = 0,
-                   clauses: Any = None, described: Any = ()) -> Binding:
+                   clauses: Any = None, described: Any = (),
+                   gradients: Sequence[Optional[Array]] = ()) -> Binding:
     """attn_forward_bind or attn_backward_bind, or those of weights that are
     kept, with an array or none for each of its places, in their order; `more`
     is what the request of the direction has besides.  Lists of blocks of that
-    size are behind all other arrays."""
+    size are behind all other arrays, then what clauses capture, and then the
+    gradients of those that get one."""
     _cache.ready()
     q, k = named["q"].sizes, named["k"].sizes
     if len(q) == len(k) == 4 and "used_keys" not in named:
@@ -159,6 +161,11 @@ def bind_attention(direction: str, named: dict[str, Array],
                            [capture.name for capture, _ in described])
         request.clauses = ctypes.pointer(
             _clauses.native(clauses, described, captured))
+    written = [array for array in gradients if array is not None]
+    if written:
+        places_of = _clauses.native_gradients(
+            gradients, buffers(written, ["gradient"] * len(written)))
+        request.capture_gradients = places_of
     kept = any(name in packed for name in KEPT)
     pointers = [ctypes.byref(packed[name]) if name in packed else None
                 for name in places
@@ -166,7 +173,7 @@ def bind_attention(direction: str, named: dict[str, Array],
     function = f"attn_{direction}{'_kept' if kept else ''}_bind"
     return Binding(
         result_handle(function, ctypes.byref(request), named["q"].device,
-                      *pointers), len(named) + len(described))
+                      *pointers), len(named) + len(described) + len(written))
 
 
 def bind_ragged(named: dict[str, Array], offsets: Sequence[tuple[str, Array]],

@@ -21,6 +21,7 @@ from typing import Any, Callable, Hashable, NamedTuple, Optional, Sequence
 from . import _native
 from ._arrays import Array, type_name
 from ._block_lists import describe_elements, is_torch
+from ._dlpack import row_major
 from ._function_facts import Facts, facts_of
 from ._libraries import library_of
 from ._problem import scale_number
@@ -94,8 +95,9 @@ class _Maker:
         self.regions: list[Region] = []
         self.clauses: list[str] = []
 
-    def short(self, keyword: str, array: Any, argument: str) -> None:
-        capture = self.captures.add(array, argument)
+    def short(self, keyword: str, array: Any, argument: str,
+              source: Any = None) -> None:
+        capture = self.captures.add(array, argument, source)
         self.clauses.append(
             f"{keyword}(%{capture.name} : !{capture.name})")
 
@@ -124,6 +126,7 @@ class _Maker:
         self.short("bias", array, argument)
 
     def sinks(self, array: Any) -> None:
+        source = array
         _check_shape(array, "sinks", self.sizes[1:2], 1, "[heads]",
                      may_repeat=False)
         if is_torch(array) and _is_float(array):
@@ -131,7 +134,7 @@ class _Maker:
         if dtype_of(array) != "float32":
             raise TypeError(f"sinks: expects float32, but got "
                             f"{dtype_of(array)}")
-        self.short("sinks", array, "sinks")
+        self.short("sinks", array, "sinks", source)
 
     def function(self, function: Any, keyword: str) -> None:
         self.regions.append(trace(function, keyword, self.captures))
@@ -295,13 +298,6 @@ def _warn_of_tiles() -> None:
              UserWarning)
 
 
-def names_of(clauses: Clauses, asked: dict[str, Any]) -> list[str]:
-    """The captures, by the argument where it is one of them."""
-    return [next((name for name, value in asked.items()
-                  if value is capture.array), f"capture {capture.name}")
-            for capture in clauses.captures]
-
-
 def of_call(q: Any, k: Any, block_mask: Any, asked: dict[str, Any]
             ) -> Optional[Clauses]:
     """The clauses of the arguments that are not None, and of the function
@@ -344,6 +340,44 @@ def describe(clauses: Optional[Clauses], stream: int, device: int
                 f"{array.device} and q on GPU {device}")
         described.append((capture, array))
     return described
+
+
+def places_of(clauses: Optional[Clauses], asked: Sequence[Any]
+              ) -> tuple[Optional[int], ...]:
+    """For each capture the place among arrays whose gradients are asked, if it
+    is one of them."""
+    captures = () if clauses is None else clauses.captures
+    found: list[Optional[int]] = []
+    for capture in captures:
+        places = [place for place, array in enumerate(asked)
+                  if array is capture.array or array is capture.source]
+        found.append(places[0] if places else None)
+    for place, array in enumerate(asked):
+        if place not in found:
+            raise ValueError(
+                f"gradients: expects arrays that clauses read, of which there "
+                f"are {len(captures)}, but got another of shape "
+                f"{list(_shape_of(array, 'gradients'))}")
+        if not _is_float(array):
+            raise TypeError(f"gradients: expects arrays of bfloat16, float16 "
+                            f"or float32, but got one of {dtype_of(array)}")
+    return tuple(found)
+
+
+def gradient_like(array: Array) -> Array:
+    """That of a capture, to be allocated: f32, one element behind the other."""
+    return Array(0, "f32", array.sizes, row_major(array.sizes), array.device,
+                 None)
+
+
+def native_gradients(gradients: Sequence[Optional[Array]], packed: Any) -> Any:
+    """An array of pointers to attn_buffer, null where there is none."""
+    pointers = (ctypes.POINTER(_native.Buffer) * len(gradients))()
+    given = iter(packed)
+    for place, gradient in enumerate(gradients):
+        if gradient is not None:
+            pointers[place] = ctypes.pointer(next(given))
+    return pointers
 
 
 def native(clauses: Clauses, described: Described, buffers: Any) -> Any:

@@ -108,7 +108,9 @@ class BackwardRequest(ctypes.Structure):
                            for name, kind in _LISTS),
                 ("block_queries", ctypes.c_int64),
                 ("block_keys", ctypes.c_int64),
-                ("clauses", ctypes.POINTER(Clauses))]
+                ("clauses", ctypes.POINTER(Clauses)),
+                ("capture_gradients",
+                 ctypes.POINTER(ctypes.POINTER(Buffer)))]
 
 
 REQUESTS: dict[str, type[ctypes.Structure]] = {

@@ -286,11 +286,13 @@ def from_clauses(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
                  lse: Tensor, lse_low: Tensor, dlse: Optional[Tensor],
                  mask: str, scale: Optional[float],
                  block_mask: Optional[BlockMask],
-                 clauses: Optional[Clauses] = None) -> Gradients:
-    """(dq, dk, dv) of the blocks that are listed, or of all, with clauses."""
+                 clauses: Optional[Clauses] = None,
+                 of_captures: Sequence[Tensor] = ()) -> tuple[Tensor, ...]:
+    """(dq, dk, dv) of the blocks that are listed, or of all, with clauses; and
+    those of captures, of their types."""
     if 0 in (do.numel(), q.numel(), k.numel(), v.numel()):
-        return tuple(empty_gradient(t).zero_()  # type: ignore[return-value]
-                     for t in (q, k, v))
+        return (*(empty_gradient(t).zero_() for t in (q, k, v)),
+                *(torch.zeros_like(t) for t in of_captures))
     do = _whole_rows(do)
     if dlse is not None:
         dlse = _dense_rows(dlse.to(torch.float32))
@@ -298,8 +300,10 @@ def from_clauses(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
         do, q, k, v, o, lse, lse_low=lse_low, dlse=dlse, mask=mask,
         scale=scale, block_mask=block_mask, clauses=clauses,
         deterministic=torch.are_deterministic_algorithms_enabled(),
-        gradients=tuple(empty_gradient(t) for t in (q, k, v)))
-    return gradients
+        gradients=tuple(empty_gradient(t) for t in (q, k, v)),
+        of_captures=of_captures)
+    return (*gradients[:3], *(gradient.to(t.dtype) for gradient, t in zip(
+        gradients[3:], of_captures)))
 
 
 def _whole_rows(do: Tensor) -> Tensor:

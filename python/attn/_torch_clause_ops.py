@@ -4,14 +4,15 @@
                     block_queries, block_keys, mask, scale, words, schedule)
                     -> (o, lse, lse_low)
     clauses_backward(do, q, k, v, o, lse, lse_low, dlse, arrays, text, names,
-                     lists, transposed, block_queries, block_keys, mask, scale)
-                    -> (dq, dk, dv)
+                     lists, transposed, block_queries, block_keys, mask, scale,
+                     wanted)
+                    -> (dq, dk, dv, gradients of arrays)
 
 They are what a graph has in the place of functions of Python: the text of
 clauses, what it captures as tensors, names and types as "c0 i32, c1 f32",
 and two or four lists.  `transposed` are those by keys, which gradients walk, or
 none: then each call of clauses_backward makes them.  Without `words` lse, or
-lse_low, are empty.
+lse_low, are empty.  `wanted` are the numbers of the arrays that get gradients.
 """
 
 # mypy: allow-untyped-calls
@@ -41,7 +42,8 @@ _library.define(
     "Tensor lse, Tensor lse_low, Tensor? dlse, Tensor[] arrays, str text, "
     "str names, Tensor[] lists, Tensor[] transposed, int block_queries, "
     "int block_keys, "
-    "str mask, float? scale) -> (Tensor, Tensor, Tensor)",
+    "str mask, float? scale, int[] wanted=[]) -> "
+    "(Tensor, Tensor, Tensor, Tensor[])",
     tags=_torch_ops.TAGS)
 
 
@@ -116,16 +118,23 @@ def _backward(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
               lse: Tensor, lse_low: Tensor, dlse: Optional[Tensor],
               arrays: list[Tensor], text: str, names: str,
               lists: list[Tensor], transposed: list[Tensor],
-              block_queries: int, block_keys: int, mask: str, scale: Optional[float]) -> Any:
-    return _torch_backward.from_clauses(
+              block_queries: int, block_keys: int, mask: str,
+              scale: Optional[float], wanted: Sequence[int] = ()) -> Any:
+    dq, dk, dv, *of_arrays = _torch_backward.from_clauses(
         do, q, k, v, o, lse, lse_low, dlse, mask, scale,
         _mask_of(lists, transposed, (block_queries, block_keys)),
-        _clauses_of(arrays, text, names))
+        _clauses_of(arrays, text, names), [arrays[n] for n in wanted])
+    return dq, dk, dv, of_arrays
 
 
-def _backward_fake(do: Tensor, q: Tensor, k: Tensor, v: Tensor, *_: Any
-                   ) -> tuple[Tensor, ...]:
-    return tuple(_torch_backward.empty_gradient(t) for t in (q, k, v))
+def _backward_fake(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
+                   lse: Tensor, lse_low: Tensor, dlse: Optional[Tensor],
+                   arrays: list[Tensor], *more: Any,
+                   wanted: Sequence[int] = ()) -> Any:
+    # Behind the nine, with `wanted` as the last of nine more.
+    numbers = more[8] if len(more) > 8 else wanted
+    return (*(_torch_backward.empty_gradient(t) for t in (q, k, v)),
+            [arrays[n].new_empty(arrays[n].shape) for n in numbers])
 
 
 def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
@@ -139,24 +148,29 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
     ctx.counts = len(arrays), len(lists), len(transposed)
     ctx.save_for_backward(q, k, v, *output, *arrays, *lists, *transposed)
     ctx.more = text, names, queries, keys, mask, scale
+    ctx.wanted = [n for n, array in enumerate(arrays) if array.requires_grad]
     ctx.set_materialize_grads(False)
 
 
 def _backward_of_op(ctx: Any, *gradients: Optional[Tensor]) -> Any:
     do, dlse, _ = gradients
     captured, listed, turned = ctx.counts
-    nothing = ([None] * captured, None, None, [None] * listed,
-               [None] * turned, None, None, None, None, None, None)
+    of_arrays: list[Optional[Tensor]] = [None] * captured
+    nothing = (None, None, [None] * listed, [None] * turned, None, None, None,
+               None, None, None)
     if do is None and dlse is None:
-        return (None, None, None, *nothing)
+        return (None, None, None, of_arrays, *nothing)
     q, k, v, o, lse, low, *behind = ctx.saved_tensors
     text, names, queries, keys, mask, scale = ctx.more
     arrays, lists = behind[:captured], behind[captured:captured + listed]
     if do is None:
         do = torch.zeros_like(o)
-    return (*torch.ops.attn.clauses_backward(
+    dq, dk, dv, found = torch.ops.attn.clauses_backward(
         do, q, k, v, o, lse, low, dlse, arrays, text, names, lists,
-        behind[captured + listed:], queries, keys, mask, scale), *nothing)
+        behind[captured + listed:], queries, keys, mask, scale, ctx.wanted)
+    for number, gradient in zip(ctx.wanted, found):
+        of_arrays[number] = gradient
+    return (dq, dk, dv, of_arrays, *nothing)
 
 
 _library.impl("clauses_forward", _forward, "CompositeExplicitAutograd")

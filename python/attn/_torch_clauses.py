@@ -41,16 +41,18 @@ def _autocast(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 class ClausedAttention(torch.autograd.Function):
-    """(o, lse) of attention with clauses: `attn.torch` has it without."""
+    """(o, lse) of attention with clauses: `attn.torch` has it without.  Behind
+    the clauses are those of their captures that get gradients."""
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: str,
                 scale: Optional[float], schedule: Optional[str],
-                lists: Optional[BlockMask], clauses: Clauses) -> Any:
+                lists: Optional[BlockMask], clauses: Clauses,
+                *captured: Tensor) -> Any:
         o, lse, low = _forward.launch_clauses(
             q, k, v, mask=mask, scale=scale, lse_words=2, schedule=schedule,
             block_mask=lists, clauses=clauses)
-        ctx.save_for_backward(q, k, v, o, lse, low)
+        ctx.save_for_backward(q, k, v, o, lse, low, *captured)
         ctx.more = mask, scale, lists, clauses
         ctx.set_materialize_grads(False)
         return o, lse
@@ -59,59 +61,47 @@ class ClausedAttention(torch.autograd.Function):
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, do: Optional[Tensor], dlse: Optional[Tensor]) -> Any:
         if do is None and dlse is None:
-            return (None,) * 8
-        q, k, v, o, lse, low = ctx.saved_tensors
+            return (None,) * len(ctx.needs_input_grad)
+        q, k, v, o, lse, low, *captured = ctx.saved_tensors
         do = torch.zeros_like(o) if do is None else do
-        gradients = _torch_backward.from_clauses(
-            do, q, k, v, o, lse, low, dlse, *ctx.more)
-        return (*gradients, None, None, None, None, None)
+        dq, dk, dv, *pulled = _torch_backward.from_clauses(
+            do, q, k, v, o, lse, low, dlse, *ctx.more, captured)
+        return (dq, dk, dv, None, None, None, None, None, *pulled)
 
 
-def _refuse_gradients(clauses: Clauses, asked: dict[str, Any]) -> None:
-    """Nothing is cut off from gradients in silence."""
-    waiting = [name for name, capture in zip(
-        _clauses.names_of(clauses, asked), clauses.captures)
-        if isinstance(capture.array, Tensor) and capture.array.requires_grad]
-    waiting += [name for name, value in asked.items()
-                if isinstance(value, Tensor) and value.requires_grad
-                and name not in waiting]
-    if waiting:
-        raise _errors.UnsupportedError(
-            f"attn has no gradients yet of what clauses read: expects tensors "
-            f"that need none, but got requires_grad of {', '.join(waiting)}; "
-            f"detach() them, call it under torch.no_grad(), or use "
-            f"torch.nn.attention.flex_attention")
+def _differentiable(clauses: Clauses) -> list[Tensor]:
+    """The captures that get gradients."""
+    return [capture.array for capture in clauses.captures
+            if isinstance(capture.array, Tensor)
+            and capture.array.requires_grad]
 
 
-def _with_gradients(q: Tensor, k: Tensor, v: Tensor, plain: dict[str, Any],
-                    asked: dict[str, Any], lists: Optional[BlockMask]) -> Any:
+def _refuse_kept(plain: dict[str, Any]) -> None:
     if plain["keep_weights"]:
         raise _errors.UnsupportedError(
             "weights are kept of all blocks only, and without clauses: expects "
             "keep_weights or what attn.torch.attention was called with, but "
             "got both")
+
+
+def _with_gradients(q: Tensor, k: Tensor, v: Tensor, plain: dict[str, Any],
+                    lists: Optional[BlockMask], clauses: Optional[Clauses]
+                    ) -> Any:
+    _refuse_kept(plain)
     options = (mask_name(plain["causal"], plain["window"], plain["mask"]),
                scale_number(plain["scale"]), plain["schedule"], lists)
-    clauses = _clauses.of_call(q, k, lists, asked)
     if clauses is None:
         o, lse = _torch_ops.ListedAttention.apply(q, k, v, *options)
     else:
-        _refuse_gradients(clauses, asked)
-        o, lse = ClausedAttention.apply(q, k, v, *options, clauses)
+        o, lse = ClausedAttention.apply(q, k, v, *options, clauses,
+                                        *_differentiable(clauses))
     return (o, lse) if plain["return_lse"] else o
 
 
 def _as_operator(q: Tensor, k: Tensor, v: Tensor, plain: dict[str, Any],
-                 asked: dict[str, Any], lists: Optional[BlockMask],
+                 lists: Optional[BlockMask], clauses: Optional[Clauses],
                  needs_gradient: bool) -> Any:
-    if plain["keep_weights"]:
-        raise _errors.UnsupportedError(
-            "weights are kept of all blocks only, and without clauses: expects "
-            "keep_weights or what attn.torch.attention was called with, but "
-            "got both")
-    clauses = _clauses.of_call(q, k, lists, asked)
-    if clauses is not None and needs_gradient:
-        _refuse_gradients(clauses, asked)
+    _refuse_kept(plain)
     turned = lists.kept_transposed() if lists is not None else None
     said = _torch_clause_ops.spell(
         clauses, [] if lists is None else lists.arrays(),
@@ -125,6 +115,23 @@ def _as_operator(q: Tensor, k: Tensor, v: Tensor, plain: dict[str, Any],
     return (o, lse) if plain["return_lse"] else o
 
 
+def _any_requires(*values: Any) -> bool:
+    return any(isinstance(value, Tensor) and value.requires_grad
+               for value in values)
+
+
+def _without_gradients(q: Tensor, k: Tensor, v: Tensor, plain: dict[str, Any],
+                       lists: Optional[BlockMask], clauses: Clauses) -> Any:
+    """attn.forward of clauses that are made."""
+    results = _forward.launch_clauses(
+        q, k, v, mask=mask_name(plain["causal"], plain["window"],
+                                plain["mask"]),
+        scale=scale_number(plain["scale"]), schedule=plain["schedule"],
+        lse_words=int(bool(plain["return_lse"])), block_mask=lists,
+        clauses=clauses)
+    return results if plain["return_lse"] else results[0]
+
+
 def attention(q: Tensor, k: Tensor, v: Tensor, plain: dict[str, Any],
               asked: dict[str, Any], block_mask: Any) -> Any:
     """`attn.torch.attention` with some of `asked`, or with lists."""
@@ -136,11 +143,16 @@ def attention(q: Tensor, k: Tensor, v: Tensor, plain: dict[str, Any],
     q, k, v = _autocast(q, k, v)
     lists = _lists_of(block_mask)
     asked = {name: value for name, value in asked.items() if value is not None}
-    needs_gradient = torch.is_grad_enabled() and any(
-        isinstance(each, Tensor) and each.requires_grad
-        for each in (q, k, v, *asked.values()))
+    clauses = _clauses.of_call(q, k, lists, asked)
+    # What a score function reads is known when it is traced.
+    needs_gradient = torch.is_grad_enabled() and (
+        _any_requires(q, k, v, *asked.values())
+        or "score_mod" in asked and clauses is not None
+        and bool(_differentiable(clauses)))
     if is_compiling or not _torch_ops.nobody_looks():
-        return _as_operator(q, k, v, plain, asked, lists, needs_gradient)
+        return _as_operator(q, k, v, plain, lists, clauses, needs_gradient)
     if needs_gradient:
-        return _with_gradients(q, k, v, plain, asked, lists)
-    return _forward.forward(q, k, v, block_mask=lists, **plain, **asked)
+        return _with_gradients(q, k, v, plain, lists, clauses)
+    if clauses is None or plain["keep_weights"]:
+        return _forward.forward(q, k, v, block_mask=lists, **plain, **asked)
+    return _without_gradients(q, k, v, plain, lists, clauses)

@@ -211,6 +211,25 @@ class Attention(torch.autograd.Function):
         return dq, dk, dv, None, None, None
 
 
+def _backward_by(ctx: Any, gradients: tuple[Optional[Tensor], ...],
+                 launch: Callable[..., Any], *more: Any) -> Any:
+    """The gradients of q, k and v by `launch`, of (do, q, k, v, o, lse,
+    lse_low, dlse, what else was saved, mask, scale, more)."""
+    do, dlse = gradients
+    nothing = (None,) * len(ctx.needs_input_grad)
+    if do is None and dlse is None:
+        return nothing
+    q, k, v, o, lse, low, *kept = ctx.saved_tensors
+    if do is None:
+        do = torch.zeros_like(o)
+    arguments = (do, q, k, v, o, lse, low, dlse, *kept, ctx.mask, ctx.scale,
+                 *more)
+    # With gradients on, somebody may want the second derivative.
+    found: Any = (FirstGradients.apply(launch, *arguments)
+                  if _is_grad_enabled() else launch(*arguments))
+    return (*found, *nothing[len(found):])
+
+
 class KeptAttention(torch.autograd.Function):
     """The same with weights that are kept: (o, lse)."""
 
@@ -227,8 +246,7 @@ class KeptAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Optional[Tensor]) -> Any:
-        return _backward_by(_torch_backward.from_kept, gradients,
-                            ctx.saved_tensors, (ctx.mask, ctx.scale), 3)
+        return _backward_by(ctx, gradients, _torch_backward.from_kept)
 
 
 class ListedAttention(torch.autograd.Function):
@@ -249,27 +267,8 @@ class ListedAttention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Optional[Tensor]) -> Any:
-        return _backward_by(_torch_backward.from_clauses, gradients,
-                            ctx.saved_tensors,
-                            (ctx.mask, ctx.scale, ctx.block_mask), 4)
-
-
-def _backward_by(launch: Callable[..., Any],
-                 gradients: tuple[Optional[Tensor], ...],
-                 saved: tuple[Tensor, ...], options: tuple[Any, ...],
-                 others: int) -> Any:
-    """What `launch` computes from those of (o, lse), and none for as many other
-    inputs; `saved` are q, k, v, o, lse, its low word and what goes behind."""
-    do, dlse = gradients
-    if do is None and dlse is None:
-        return (None,) * (3 + others)
-    if do is None:
-        do = torch.zeros_like(saved[3])
-    arguments = (do, *saved[:6], dlse, *saved[6:], *options)
-    # With gradients on, somebody may want the second derivative.
-    found: Any = (FirstGradients.apply(launch, *arguments)
-                  if _is_grad_enabled() else launch(*arguments))
-    return (*found, *(None,) * others)
+        return _backward_by(ctx, gradients, _torch_backward.from_clauses,
+                            ctx.block_mask)
 
 
 class FirstGradients(torch.autograd.Function):

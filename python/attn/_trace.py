@@ -50,6 +50,8 @@ class Capture(NamedTuple):
     name: str
     array: Any
     type: str
+    #: What it was made of, if it is not the caller's own.
+    source: Any = None
 
 
 class Captures:
@@ -58,7 +60,7 @@ class Captures:
     def __init__(self) -> None:
         self.all: list[Capture] = []
 
-    def add(self, array: Any, keyword: str) -> Capture:
+    def add(self, array: Any, keyword: str, source: Any = None) -> Capture:
         for capture in self.all:
             if capture.array is array:
                 return capture
@@ -66,7 +68,8 @@ class Captures:
         if name not in TYPES:
             raise TypeError(f"{keyword}: expects captured arrays of "
                             f"{', '.join(TYPES)}, but got one of {name}")
-        capture = Capture(f"c{len(self.all)}", array, TYPES[name])
+        capture = Capture(f"c{len(self.all)}", array, TYPES[name],
+                          source)
         self.all.append(capture)
         return capture
 

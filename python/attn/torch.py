@@ -136,8 +136,11 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
                 rows.  For bfloat16 and float16 on Hopper, in eager mode;
                 `schedule` is that of the forward call
 
-    What follows is explained at attn.forward.  Its arrays get no gradients
-    yet.  torch.compile follows functions into its graph.
+    What follows is explained at attn.forward.  torch.compile follows functions
+    into its graph.  Tensors that score_mod, alibi_slopes, bias, attn_mask and
+    sinks read get gradients if they require them, summed up in f32; what
+    mask_mod reads gets zeros.  Under torch.use_deterministic_algorithms an
+    element must be read by one query and key, or by all of a head.
 
     mask_mod    a function (b, h, q, k) -> whether query q sees key k
     score_mod   a function (score, b, h, q, k) -> score
@@ -257,8 +260,7 @@ def scaled_dot_product_attention(
     `attn_mask` broadcasts to [..., heads, queries, keys]: what is seen, or
     floats that are added; `attention` has masks by name, which cost less.
 
-    NotImplementedError says what attn does not compute: dropout, and so far
-    the gradient of an attn_mask.
+    NotImplementedError says what attn does not compute: dropout.
     """
     if attn_mask is not None and is_causal:
         raise ValueError(

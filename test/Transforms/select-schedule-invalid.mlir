@@ -125,10 +125,28 @@ func.func @clause_of_another_schedule(%q: !q) -> !q {
 !q = tensor<1x1x64x16xf16>
 !s = tensor<1x1x64xf32>
 module attributes {attn.machine = #attn.machine<h100_sxm>} {
-func.func @clause_gradients(%q: !q, %l: !s, %x: tensor<1xf32>) -> (!q, !q, !q, tensor<1xf32>) {
-  // expected-error @+2 {{expects clauses that a kernel takes, but got gradients(..), for which there is none yet}}
-  // expected-note @+1 {{kernels of gradients take mask(..), scale(..), precision(..), captures(..)}}
-  %dq, %dk, %dv, %dx = attn.backward %q, %q, %q, %q, %q, %l alibi(%x : tensor<1xf32>) gradients(%x) : !q, !q, !q, !q, !q, !s -> !q, !q, !q, tensor<1xf32>
+func.func @shared_elements(%q: !q, %l: !s, %x: tensor<64x64xf32>, %m: tensor<1xf32>) -> (!q, !q, !q, tensor<64x64xf32>) {
+  // expected-error @+1 {{expects elements that one pair reads, or all of a head, for deterministic gradients of captures, but got gradient 0 of elements that several pairs read}}
+  %dq, %dk, %dv, %dx = attn.backward %q, %q, %q, %q, %q, %l captures(%x : tensor<64x64xf32>)
+      score (%z : f32, %b, %h, %i, %j, %nq, %nk, %y) {
+        // expected-note @+1 {{the read is here}}
+        %r = attn.read %y[%i, %i] : tensor<64x64xf32>
+        %s = arith.addf %z, %r : f32
+        attn.yield %s : f32
+      } gradients(%x) {deterministic} : !q, !q, !q, !q, !q, !s -> !q, !q, !q, tensor<64x64xf32>
+  return %dq, %dk, %dv, %dx : !q, !q, !q, tensor<64x64xf32>
+}
+}
+
+// -----
+
+!q = tensor<1x1x64x16xf16>
+!s = tensor<1x1x64xf32>
+module attributes {attn.machine = #attn.machine<h100_sxm>} {
+func.func @sums_of_heads(%q: !q, %l: !s, %x: tensor<1xf32>) -> (!q, !q, !q, tensor<1xf32>) {
+  // expected-error @+2 {{expects a schedule that has a kernel, but got flash_backward}}
+  // expected-note @+1 {{the best that fits: split_backward}}
+  %dq, %dk, %dv, %dx = attn.backward %q, %q, %q, %q, %q, %l alibi(%x : tensor<1xf32>) gradients(%x) {schedule = #attn.schedule<flash_backward>} : !q, !q, !q, !q, !q, !s -> !q, !q, !q, tensor<1xf32>
   return %dq, %dk, %dv, %dx : !q, !q, !q, tensor<1xf32>
 }
 }

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Score functions and sinks on a GPU: against fp64, and beside plain causal.
 
-    clauses.py [--only check|time] [--backward] [--rows 8192]
+    clauses.py [--only check|time] [--backward | --captures] [--rows 8192]
 
 Softcap, ALiBi, a table of relative biases, a bias and sinks, causal, forward
 on the kernel of the plan and on mma.sync, or backward.  Times are those of 16
 heads of 128 and one batch entry, each beside plain causal in the same run, the
-least of several turns.  Needs the package and PyTorch.  The exit status is 1
-when something was wrong.
+least of several turns.  With --captures they are gradients of what these
+read, beside FlexAttention's where it has them.  Needs the package and PyTorch.
+The exit status is 1 when something was wrong.
 """
 
 import argparse
@@ -158,16 +159,136 @@ def time(attn, torch, backward, rows):
         print(f"{name:12}{best * 1e3:9.1f} us  x{best / least['plain']:.3f}")
 
 
+def captured_cases(torch, batch, heads, queries, keys):
+    """(name, options of attn, arrays that get gradients, score in fp64)."""
+    gpu = {"device": "cuda"}
+    i = torch.arange(queries, **gpu)[:, None]
+    j = torch.arange(keys, **gpu)[None]
+    slopes, sinks = (torch.randn(heads, **gpu) / 8 for _ in range(2))
+    table = torch.randn(heads, queries + keys, **gpu)
+    factors = torch.randn(heads, **gpu)
+    if queries * keys <= 1 << 24:
+        for shape in ((batch, heads), (heads,), (1, 1)):
+            bias = torch.randn(*shape, queries, keys, **gpu).bfloat16()
+            yield (f"bias {len(shape)} {shape[0]}", {"bias": bias}, [bias],
+                   lambda z, x: z + x)
+    yield ("alibi", {"alibi_slopes": slopes}, [slopes],
+           lambda z, x: z + x[:, None, None] * (j - i))
+    yield ("table", {"score_mod": lambda s, b, h, q, k:
+                     s + table[h, q - k + keys]}, [table],
+           lambda z, x: z + x[:, i - j + keys])
+    yield ("factors", {"score_mod": lambda s, b, h, q, k:
+                       (s * factors[h]).tanh()}, [factors],
+           lambda z, x: torch.tanh(z * x[:, None, None]))
+    yield "sinks", {"sinks": sinks}, [sinks], None
+
+
+def check_captures(attn, torch):
+    """Whether gradients of captures are right; prints errors."""
+    torch.manual_seed(2)
+    good = True
+    like = {"device": "cuda", "dtype": torch.bfloat16}
+    q, k, v = (torch.randn(2, 4, n, 128, **like) for n in (333, 517, 517))
+    do = torch.randn_like(q)
+    for name, options, arrays, score in captured_cases(torch, 2, 4, 333, 517):
+        exact = [t.double().requires_grad_() for t in (q, k, v, *arrays)]
+        o, lse = truth(torch, *exact[:3],
+                       lambda z: score(z, *exact[3:]) if score else z,
+                       None if score else exact[3])
+        wanted = torch.autograd.grad(o, exact, do.double())
+        for schedule in [None, *OTHERS[True]]:
+            given = dict(options, causal=True)
+            result = attn.forward(q, k, v, return_lse_low=True, **given)
+            calls = [attn.backward(
+                do, q, k, v, *result[:2], lse_low=result[2], gradients=arrays,
+                schedule=schedule, **given) for _ in range(2)]
+            errors = [((got.double() - want).norm() / want.norm()).item()
+                      for got, want in zip(calls[0], wanted)]
+            same = all(torch.equal(a, b) for a, b in zip(*calls))
+            right = all(error < 1e-2 for error in errors)
+            good &= right
+            print(f"{name:12}{(schedule or 'planned')[:40]:42}",
+                  *(f"{error:.1e}" for error in errors),
+                  "same bits" if same else "", "" if right else "WRONG",
+                  flush=True)
+    return good
+
+
+def time_captures(attn, torch, rows):
+    """The whole gradient with that of what is read, beside that without, and
+    FlexAttention's."""
+    from torch.nn.attention import flex_attention as flex
+    like = {"device": "cuda", "dtype": torch.bfloat16}
+    q, k, v, do = (torch.randn(1, 16, rows, 128, **like) for _ in range(4))
+    blocks = flex.create_block_mask(lambda b, h, i, j: i >= j, None, None,
+                                    rows, rows, device="cuda")
+    compiled_flex = torch.compile(flex.flex_attention, dynamic=False)
+
+    def median(call):
+        call()
+        times = []
+        for _ in range(5):
+            begin, end = (torch.cuda.Event(enable_timing=True)
+                          for _ in range(2))
+            begin.record()
+            for _ in range(3):
+                call()
+            end.record()
+            torch.cuda.synchronize()
+            times.append(begin.elapsed_time(end) / 3)
+        return sorted(times)[2]
+
+    for name, options, arrays, _ in captured_cases(torch, 1, 16, rows, rows):
+        given = dict(options, causal=True)
+        o, lse, low = attn.forward(q, k, v, return_lse_low=True, **given)
+
+        def call(arrays=arrays, given=given, o=o, lse=lse, low=low):
+            return attn.backward(do, q, k, v, o, lse, lse_low=low,
+                                 gradients=arrays, **given)
+
+        line = (f"{name:12}{median(lambda: call(arrays=())):9.3f} ms, with "
+                f"gradients of captures {median(call):9.3f} ms")
+        mod = options.get("score_mod")
+        x = arrays[0]
+        if "bias" in options:
+            mod = {4: lambda s, b, h, i, j: s + x[b, h, i, j],
+                   3: lambda s, b, h, i, j: s + x[h, i, j]}[x.dim()]
+            if x.shape[0] == x.shape[1] == 1:
+                mod = lambda s, b, h, i, j: s + x[0, 0, i, j]
+        if "alibi_slopes" in options:
+            mod = lambda s, b, h, i, j: s + x[h] * (j - i)
+        if mod is not None:
+            try:
+                x.requires_grad_()
+                inputs = [t.detach().requires_grad_() for t in (q, k, v)]
+                out = compiled_flex(*inputs, score_mod=mod, block_mask=blocks)
+                theirs = median(lambda: torch.autograd.grad(
+                    out, [*inputs, x], do, retain_graph=True))
+                line += f", flex {theirs:9.3f} ms"
+            except Exception as error:  # it refuses some of them
+                line += f", flex {type(error).__name__}"
+            finally:
+                x.requires_grad_(False)
+        print(line, flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=["check", "time"])
-    parser.add_argument("--backward", action="store_true")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--backward", action="store_true")
+    which.add_argument("--captures", action="store_true")
     parser.add_argument("--rows", type=int, default=8192)
     options = parser.parse_args()
     import torch
     import attn
+    if options.captures:
+        right = options.only == "time" or check_captures(attn, torch)
+        if options.only != "check":
+            time_captures(attn, torch, options.rows)
+        raise SystemExit(not right)
     if options.only != "check":
         time(attn, torch, options.backward, options.rows)
     if options.only != "time":

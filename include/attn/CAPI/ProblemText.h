@@ -20,6 +20,8 @@
 //   captures(%near : !near) sees (%b, ...) {...}
 //     outs(%o : ...) ...
 //
+// What captures get is behind them, `%gradient_near`, and the last of `outs`.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_CAPI_PROBLEMTEXT_H
@@ -52,6 +54,8 @@ struct KernelClass {
   /// As the caller wrote them; empty: none.
   std::string clauses = {};
   std::vector<Capture> captures = {};
+  /// Of these, those that get gradients, with the types of them.
+  std::vector<Capture> gradients = {};
 };
 
 /// A place for an array among the arguments of a problem's function.

@@ -465,7 +465,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
     dS above is that in `s`, and dQ and dK have the factor `ds/dz`. `gradients`
     asks for those of captures and of sinks, which are sums over all that read
     them; `transposed` has the lists of blocks by keys, for who sums over
-    queries.
+    queries. What only `sees` reads has a gradient of 0.
 
     ```mlir
     %dq, %dk, %dv, %dslopes = attn.backward %do, %q, %k, %v, %o, %lse mask(causal)
@@ -474,6 +474,17 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
           tensor<4x8x4096x128xbf16>, tensor<4x32x4096x128xbf16>, tensor<4x32x4096xf32>
        -> tensor<4x32x4096x128xbf16>, tensor<4x8x4096x128xbf16>, tensor<4x8x4096x128xbf16>, tensor<32xf32>
     ```
+
+    **Gradients of captures in kernels.** Where the indices of a read depend on
+    neither query nor key, as those of slopes, warps sum up their rows, and a
+    launch behind sums up what they left, in one order; so it is with sinks.
+    `split_backward` has such sums of captures. To what other indices say, as
+    those of a bias or a table, it and `flash_backward` add pair by pair in global
+    memory, in any order. So `deterministic` needs elements that one pair reads
+    for itself, with the indices `b`, `h`, `i` and `j`, of which `b` and `h` may
+    be left out where there is one; others are refused. Arrays of these gradients
+    have no gaps. Plans count a word for each element of a block that adds, and
+    for each sum of 16 rows; not what launches before and behind move.
 
     **Mask, scale, outputs, alignment, schedule.** As for `attn.forward`; the
     alignment also speaks for the gradients. A query that sees no key has

@@ -20,6 +20,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Operation.h"
+#include "llvm/ADT/DenseMap.h"
 #include <optional>
 
 namespace attn {
@@ -47,6 +48,11 @@ bool hasDerivative(ScalarKind op);
 /// they have none, if there is one.
 bool hasCode(ScalarKind op);
 mlir::Operation *withoutCode(mlir::Region &region);
+
+/// What a value of a region depends on, besides batch entry, head and sizes.
+enum Dependence : unsigned { onScore = 1, onQuery = 2, onKey = 4 };
+/// Of all values that depend on any of it, those.
+llvm::DenseMap<mlir::Value, unsigned> dependencesIn(mlir::Region &region);
 
 /// The first op of a region that a gradient meets and cannot pass, if there is
 /// one.  Gradients are of these values: the score, or captured arrays.

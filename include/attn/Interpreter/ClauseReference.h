@@ -43,6 +43,8 @@ public:
   const std::vector<std::vector<double>> &captureGradients() const {
     return gradients;
   }
+  /// And the sizes of them: roots of the sums of their terms' squares.
+  std::vector<double> captureSizes() const;
   void clearGradients();
 
 private:
@@ -58,6 +60,7 @@ private:
   std::vector<CapturedArray> captures;
   std::vector<double> sinkScores;
   std::vector<std::vector<double>> gradients;
+  std::vector<double> squares;             ///< of the terms, by capture
   std::vector<std::vector<int32_t>> lists; ///< what `blocks` points to
   oracle::BlockLists blocks = {};
   oracle::UsedKeys used;

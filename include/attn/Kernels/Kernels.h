@@ -42,6 +42,8 @@ struct KernelRequest {
   /// The regions of the problem's clauses, which live elsewhere; null if
   /// absent.
   mlir::Region *sees = nullptr, *score = nullptr;
+  /// Captures and behind them sinks, by number, of which gradients are asked.
+  std::vector<int64_t> gradients;
   int64_t minBlocksPerSm = 1; ///< from the plan's footprint
   double scale = 1;      ///< of the scores; only its sign matters to the code
   int64_t sms = 1;       ///< multiprocessors, that work on tiles at once

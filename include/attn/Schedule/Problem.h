@@ -105,13 +105,18 @@ struct ScoreClauses {
   bool sees = false;  ///< a region tells which keys a query sees
   bool score = false; ///< a region tells what becomes of a score
   bool sinks = false; ///< a head has a score without a value
+  /// Backward, of what the score reads and somebody asks gradients of: elements
+  /// that a pair adds to, and sums of which each head of a batch entry has one.
+  int64_t pairGradients = 0, headGradients = 0;
+  bool sinkGradients = false; ///< and such a sum of the sinks
 
   bool any() const { return sees || score || sinks; }
-  bool operator==(const ScoreClauses &other) const {
-    return sees == other.sees && score == other.score && sinks == other.sinks;
-  }
+  /// What a head of a batch entry leaves a sum of.
+  int64_t headSums() const { return headGradients + (sinkGradients ? 1 : 0); }
+  bool anyGradients() const { return pairGradients > 0 || headSums() > 0; }
+  bool operator==(const ScoreClauses &other) const;
 };
-/// `sees, score, sinks`, those that are there.
+/// `sees, score, sinks, gradients of captures`, those that are there.
 std::string str(const ScoreClauses &clauses);
 
 /// Where rows lie, beside strides, as far as it is known on the device only.

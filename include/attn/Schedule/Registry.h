@@ -134,6 +134,8 @@ bool takesRagged(std::string_view kernel);
 
 /// Whether a kernel asks the device where rows lie (Placement).
 bool locatesRows(std::string_view kernel);
+/// Whether it adds up gradients of captures that are one for a head.
+bool sumsOfHeads(std::string_view kernel);
 
 /// A sentence unless blocks of the problem's pattern, if it has one, are walked
 /// in steps of one such tile or several.

@@ -27,10 +27,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [FunctionOpInterface, IsolatedFromAbove,
     out to `tile.roles`.  `cluster` blocks, neighbours along dimension 0 of a
     grid that is a multiple of it, run side by side and reach each other's
     shared memory.  The blocks of a `cooperative` kernel may wait for one
-    another: all of them run at the same time, or the launch fails.
-    The discardable
-    attributes `schedule`, `machine` and `problem` say what the kernel was
-    built for; the checking passes read them.
+    another: all of them run at the same time, or the launch fails.  The
+    attributes `schedule`, `machine` and `problem` say what it was built for.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
     TypeAttrOf<FunctionType>:$function_type,
@@ -350,6 +348,7 @@ def Tile_CopyOutOp : Tile_Op<"copy_out", [MemoryEffects<[MemRead, MemWrite]>,
 include "attn/Tile/TileStatisticsOps.td"
 include "attn/Tile/TileReadOps.td"
 include "attn/Tile/TileListOps.td"
+include "attn/Tile/TileAddOps.td"
 
 //===----------------------------------------------------------------------===//
 // Arithmetic on fragments and rows

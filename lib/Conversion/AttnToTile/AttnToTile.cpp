@@ -11,6 +11,7 @@
 #include "SizeLimits.h"
 
 #include "attn/Conversion/Passes.h"
+#include "attn/Kernels/CaptureLaunches.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -72,7 +73,12 @@ public:
                {Role::transposedFullCounts, Role::transposedFullBlocks});
     }
     for (auto [number, capture] : llvm::enumerate(op.captures()))
-      values.setCapture(b, int(number), capture);
+      values.setCapture(b, {Role::capture, Facet::itself, int(number)},
+                        capture);
+    gradients = op.outputs().take_back(op.gradientTargets().size());
+    for (auto [number, gradient] : llvm::enumerate(gradients))
+      values.setCapture(b, {Role::captureGradient, Facet::itself, int(number)},
+                        gradient);
     for (Value sinks : op.clauseOperands(ClauseGroup::sinks))
       values.setArray(b, Role::sinks, sinks);
     for (Value used : op.clauseOperands(ClauseGroup::usedKeys))
@@ -172,6 +178,21 @@ public:
 
   Value lookup(const ArgumentRole &role) const { return values.lookup(role); }
   Value index(int64_t value) { return a.constant(value); }
+  /// The elements of a gradient of a capture.
+  Value elementsOf(unsigned gradient) {
+    Value memref = gradients[gradient], all = index(1);
+    int64_t rank = cast<MemRefType>(memref.getType()).getRank();
+    for (int64_t dim = 0; dim < rank; ++dim)
+      all = a.times(all, size(memref, dim));
+    return all;
+  }
+  SmallVector<int64_t> ranksOfGradients() const {
+    return llvm::map_to_vector(gradients, [](Value memref) {
+      return cast<MemRefType>(memref.getType()).getRank();
+    });
+  }
+  Value blocksOf(Value all, int64_t ofBlock) { return a.ceilDiv(all, ofBlock); }
+
   Value batch, heads, queries, keyHeads, keys;
 
 private:
@@ -376,6 +397,7 @@ private:
   Problem problem;
   int64_t group = 1;
   ArgumentValues values;
+  SmallVector<Value> gradients; ///< of captures
 };
 
 /// A launch, without what a round has to say.
@@ -403,6 +425,9 @@ public:
     OpBuilder builder(op);
     ImplicitLocOpBuilder b(op->getLoc(), builder);
     LaunchArguments arguments(b, op, choices->front().request);
+    if (failed(launchCaptures(b, op, choices->front().request, arguments,
+                              /*isBehind=*/false)))
+      return failure();
     SmallVector<Launch> inRounds;
     for (KernelChoice &choice : *choices) {
       const LaunchShape &shape = choice.request.shape();
@@ -422,11 +447,52 @@ public:
       if (failed(launch(b, one)))
         return failure();
     }
+    if (failed(launchCaptures(b, op, choices->front().request, arguments,
+                              /*isBehind=*/true)))
+      return failure();
     op->erase();
     return success();
   }
 
 private:
+  /// What gradients of captures need in front of the others, or behind them.
+  LogicalResult launchCaptures(ImplicitLocOpBuilder &b, AttentionOpInterface op,
+                               const KernelRequest &request,
+                               LaunchArguments &arguments, bool isBehind) {
+    KernelRequest own = request;
+    own.minBlocksPerSm = 1;
+    for (const CaptureGradient &gradient :
+         captureGradients(request, arguments.ranksOfGradients())) {
+      if (isBehind ? !gradient.hasHeads : !gradient.isCleared())
+        continue;
+      StringRef verb = isBehind ? "gathered" : "cleared";
+      gpu::GPUModuleOp into = kernelModule.at(op->getLoc());
+      own.name = kernelModule.uniqueName(
+          (verb + "_gradient_" + Twine(gradient.target)).str());
+      OpBuilder builder(op->getContext());
+      builder.setInsertionPointToEnd(into.getBody());
+      tile::KernelOp kernel =
+          isBehind ? buildGathered(builder, op->getLoc(), own, gradient)
+                   : buildCleared(builder, op->getLoc(), own, gradient);
+      if (failed(checkRoles(kernel, own.problem)))
+        return failure();
+      kernel->setAttr("machine", machineAttr);
+      Launch one;
+      one.kernel = kernel;
+      for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+        one.operands.push_back(
+            arguments.get(kernel, i, own.shape(), /*mostBlocks=*/0));
+      int64_t ofBlock = kCapturingWarps * (isBehind ? 1 : kClearedElements);
+      Value size = arguments.index(1);
+      one.grid = {
+          arguments.blocksOf(arguments.elementsOf(gradient.target), ofBlock),
+          size, size};
+      if (failed(launch(b, one)))
+        return failure();
+    }
+    return success();
+  }
+
   Launch prepare(ImplicitLocOpBuilder &b, tile::KernelOp kernel,
                  const KernelRequest &request, LaunchArguments &arguments) {
     Launch launch;

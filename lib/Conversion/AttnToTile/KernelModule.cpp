@@ -59,12 +59,11 @@ void ArgumentValues::setArray(ImplicitLocOpBuilder &b,
     set(array.at(facet), wide(stride));
 }
 
-void ArgumentValues::setCapture(ImplicitLocOpBuilder &b, int number,
-                                Value memref) {
+void ArgumentValues::setCapture(ImplicitLocOpBuilder &b,
+                                const ArgumentRole &capture, Value memref) {
   auto wide = [&](Value index) {
     return b.createOrFold<arith::IndexCastOp>(b.getI64Type(), index);
   };
-  ArgumentRole capture(Role::capture, Facet::itself, number);
   auto metadata = memref::ExtractStridedMetadataOp::create(b, memref);
   set(capture, memref);
   set(capture.at(Facet::offset), wide(metadata.getOffset()));

@@ -47,8 +47,8 @@ public:
   /// All facets of an array.
   void setArray(mlir::ImplicitLocOpBuilder &b, const ArgumentRole &array,
                 mlir::Value memref);
-  /// The same of what a region reads, of any shape.
-  void setCapture(mlir::ImplicitLocOpBuilder &b, int number,
+  /// The same of what a region reads, or of its gradient, of any shape.
+  void setCapture(mlir::ImplicitLocOpBuilder &b, const ArgumentRole &capture,
                   mlir::Value memref);
   bool has(const ArgumentRole &role) const { return values.count(role) != 0; }
   /// Null if there is none.

@@ -2,6 +2,7 @@
 
 #include "KernelRequests.h"
 
+#include "attn/IR/CaptureGradients.h"
 #include "attn/IR/OpenSizes.h"
 #include "attn/IR/Packing.h"
 #include "attn/Schedule/Decision.h"
@@ -68,6 +69,8 @@ FailureOr<std::vector<KernelChoice>> attn::kernelsFor(AttentionOpInterface op,
   choice.request.scale = op.scaleOrDefault();
   choice.request.sees = op.sees();
   choice.request.score = op.score();
+  choice.request.gradients.assign(gradientNumbers(op).begin(),
+                                  gradientNumbers(op).end());
   choice.request.sms = machine.sms;
   choice.request.l2Bytes = machine.l2Bytes;
   choice.request.smemBytes = machine.smemBytesPerBlock;
@@ -108,10 +111,10 @@ bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
     return std::tuple(
         choice.builder, p.dtype, p.precision, p.headDim, p.headDimV,
         p.mask.kind, p.lse, p.direction, p.deterministic, p.dlse, p.lseLow,
-        p.keepsWeights, p.clauses.sinks, offsetBits(p), p.place.usedKeysBits,
-        p.place.pageRows, r.tiles.str(), r.launch, r.minBlocksPerSm, r.sms,
-        r.l2Bytes, r.smemBytes, r.scale > 0, r.alignments, flags,
-        blocks.queries, blocks.keys);
+        p.keepsWeights, p.clauses.sinks, r.gradients, offsetBits(p),
+        p.place.usedKeysBits, p.place.pageRows, r.tiles.str(), r.launch,
+        r.minBlocksPerSm, r.sms, r.l2Bytes, r.smemBytes, r.scale > 0,
+        r.alignments, flags, blocks.queries, blocks.keys);
   };
   return key(a) == key(b) && sameRegion(a.request.sees, b.request.sees) &&
          sameRegion(a.request.score, b.request.score);
@@ -130,9 +133,11 @@ std::string attn::kernelName(const KernelChoice &choice) {
     result += "_" + mask.substr(0, mask.find('<'));
   if (p.pattern)
     result += "_blocks_" + str(p.pattern->size());
-  const std::pair<bool, const char *> clauses[] = {{p.clauses.sees, "_sees"},
-                                                   {p.clauses.score, "_score"},
-                                                   {p.clauses.sinks, "_sinks"}};
+  const std::pair<bool, const char *> clauses[] = {
+      {p.clauses.sees, "_sees"},
+      {p.clauses.score, "_score"},
+      {p.clauses.sinks, "_sinks"},
+      {p.clauses.anyGradients(), "_captured"}};
   for (auto [isThere, suffix] : clauses)
     result += isThere ? suffix : "";
   if (p.place.usesSome())

@@ -92,7 +92,7 @@ LogicalResult ListConverter::convert(BlockListsOp op) {
       ValueRange{rows, words});
   values.setArray(b, Role::blockClasses, classes);
   for (auto [number, capture] : llvm::enumerate(op.getCaptures()))
-    values.setCapture(b, int(number), capture);
+    values.setCapture(b, numbered(Role::capture, int(number)), capture);
   setLists(b, values, op.outputs(), 0);
   values.set(Role::queries, sizes.narrow(op.getQueries()));
   values.set(Role::keys, sizes.narrow(op.getKeys()));

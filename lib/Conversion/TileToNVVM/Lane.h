@@ -139,6 +139,8 @@ void populateKernelPatterns(const mlir::TypeConverter &converter,
                             mlir::RewritePatternSet &patterns);
 void populateCopyPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
+void populateAdditionPatterns(const mlir::TypeConverter &converter,
+                              mlir::RewritePatternSet &patterns);
 void populateListPatterns(const mlir::TypeConverter &converter,
                           mlir::RewritePatternSet &patterns);
 void populateMatrixPatterns(const mlir::TypeConverter &converter,

@@ -63,6 +63,7 @@ struct TileToNVVMPass : attn::impl::TileToNVVMPassBase<TileToNVVMPass> {
     RewritePatternSet patterns(context);
     populateKernelPatterns(types, patterns);
     populateCopyPatterns(types, patterns);
+    populateAdditionPatterns(types, patterns);
     populateListPatterns(types, patterns);
     populateMatrixPatterns(types, patterns);
     populateMatrixStorePatterns(types, patterns);

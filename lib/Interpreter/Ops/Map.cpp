@@ -1,10 +1,10 @@
 //===- Map.cpp - Elementwise functions, a row at a time -------------------===//
 //
-// The body of a map becomes a list of scalar ops over registers.  A register
-// holds a chunk of lanes: the elements of one row of a fragment, or all rows
-// of a row (times four, if a row is partial).  What the body captures, its
-// constants, and a row operand of a fragment are the same in all lanes.
-// What lanes read they read one by one.
+// The body of a map, or of additions, becomes a list of scalar ops over
+// registers.  A register holds a chunk of lanes: the elements of one row of a
+// fragment, or all rows of a row (times four, if a row is partial).  What the
+// body captures, its constants, and a row operand of a fragment are the same in
+// all lanes. What lanes read they read one by one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,14 +32,17 @@ struct MapBody {
   std::vector<Op> ops;
   /// Whether a register holds reals.
   std::vector<bool> real;
-  unsigned result;
+  /// What the body ends in: the element of a map; or what is added, where, and
+  /// whether it is.
+  llvm::SmallVector<unsigned, 3> results;
   /// Row index, and column index if the result is a fragment.
   unsigned indices;
 };
 } // namespace attn::interpreter
 
-FailureOr<std::shared_ptr<const MapBody>>
-attn::interpreter::compileMap(tile::MapOp map, Slots &slots) {
+/// Of a block, some of whose arguments stand for inputs.
+static FailureOr<std::shared_ptr<const MapBody>>
+compileBody(Block &block, size_t inputs, Slots &slots) {
   auto body = std::make_shared<MapBody>();
   llvm::DenseMap<Value, unsigned> registers;
   auto define = [&](Value value) {
@@ -47,10 +50,9 @@ attn::interpreter::compileMap(tile::MapOp map, Slots &slots) {
     body->real.push_back(value.getType().isF32());
     return registers[value];
   };
-  Block &block = map.getBody().front();
   for (BlockArgument argument : block.getArguments())
     define(argument);
-  body->indices = unsigned(block.getNumArguments() - map.getInputs().size());
+  body->indices = unsigned(block.getNumArguments() - inputs);
   auto use = [&](Value value) {
     if (auto known = registers.find(value); known != registers.end())
       return known->second;
@@ -59,8 +61,9 @@ attn::interpreter::compileMap(tile::MapOp map, Slots &slots) {
     return reg;
   };
   for (Operation &op : block) {
-    if (auto yield = dyn_cast<tile::YieldOp>(op)) {
-      body->result = use(yield.getValue());
+    if (isa<tile::YieldOp, tile::AddOp>(op)) {
+      for (Value operand : op.getOperands())
+        body->results.push_back(use(operand));
       continue;
     }
     std::optional<ScalarOp> scalar = decodeScalar(&op);
@@ -76,6 +79,16 @@ attn::interpreter::compileMap(tile::MapOp map, Slots &slots) {
     compiled.result = define(op.getResult(0));
   }
   return std::shared_ptr<const MapBody>(std::move(body));
+}
+
+FailureOr<std::shared_ptr<const MapBody>>
+attn::interpreter::compileMap(tile::MapOp map, Slots &slots) {
+  return compileBody(map.getBody().front(), map.getInputs().size(), slots);
+}
+
+FailureOr<std::shared_ptr<const MapBody>>
+attn::interpreter::compileMap(tile::AddElementsOp op, Slots &slots) {
+  return compileBody(op.getBody().front(), op.getInputs().size(), slots);
 }
 
 namespace {
@@ -153,26 +166,41 @@ static void store(Lanes from, int64_t count, Matrix &to, int64_t begin) {
     std::copy_n(from.integers, count, &to.integers[begin]);
 }
 
-/// One chunk of lanes per row; row operands are the same in all of them.
-static std::optional<std::string> mapFragment(const MapBody &body,
-                                              Registers &registers,
-                                              ArrayRef<MatrixRef> inputs,
-                                              Matrix &result, Operation *&at) {
-  std::iota(registers[1].integers, registers[1].integers + result.columns, 0);
-  for (int64_t i = 0; i < result.rows; ++i) {
+/// One chunk of lanes per row; row operands are the same in all of them.  What
+/// becomes of a row is for `finish`, which may have a sentence to say.
+static std::optional<std::string>
+forEachRow(const MapBody &body, Registers &registers,
+           ArrayRef<MatrixRef> inputs, int64_t rows, int64_t columns,
+           Operation *&at,
+           function_ref<std::optional<std::string>(int64_t row)> finish) {
+  std::iota(registers[1].integers, registers[1].integers + columns, 0);
+  for (int64_t i = 0; i < rows; ++i) {
     registers.broadcast(0, {i});
     for (auto [index, input] : llvm::enumerate(inputs)) {
       unsigned reg = body.indices + unsigned(index);
-      if (input->columns == result.columns)
-        std::copy_n(input->row(i), result.columns, registers[reg].reals);
+      if (input->columns == columns)
+        std::copy_n(input->row(i), columns, registers[reg].reals);
       else
         registers.broadcast(reg, elementOf(*input, i * input->columns));
     }
     if (auto error = registers.evaluateAll(at))
       return error;
-    store(registers[body.result], result.columns, result, i * result.columns);
+    if (auto error = finish(i))
+      return error;
   }
   return std::nullopt;
+}
+
+static std::optional<std::string> mapFragment(const MapBody &body,
+                                              Registers &registers,
+                                              ArrayRef<MatrixRef> inputs,
+                                              Matrix &result, Operation *&at) {
+  return forEachRow(body, registers, inputs, result.rows, result.columns, at,
+                    [&](int64_t i) -> std::optional<std::string> {
+                      store(registers[body.results.front()], result.columns,
+                            result, i * result.columns);
+                      return std::nullopt;
+                    });
 }
 
 /// All rows in one chunk, `parts` lanes for each.
@@ -192,7 +220,7 @@ mapRow(const MapBody &body, Registers &registers, ArrayRef<MatrixRef> inputs,
   }
   if (auto error = registers.evaluateAll(at))
     return error;
-  store(registers[body.result], lanes, result, 0);
+  store(registers[body.results.front()], lanes, result, 0);
   return std::nullopt;
 }
 
@@ -222,4 +250,59 @@ Step attn::interpreter::runMap(Warp &warp, const Instruction &in) {
     return Step::stop;
   }
   return warp.set(in, MatrixRef(std::move(result)));
+}
+
+//===----------------------------------------------------------------------===//
+// tile.add_elements
+//===----------------------------------------------------------------------===//
+
+/// Adds to a word that nobody else reads or writes: additions commute.
+static std::optional<std::string> addWord(Warp &warp, uint64_t address,
+                                          float value) {
+  GlobalMemory &memory = warp.block.memory;
+  float sum = 0;
+  if (auto error = memory.read(address, &sum, sizeof sum))
+    return error;
+  sum += value;
+  return memory.write(address, &sum, sizeof sum);
+}
+
+Step attn::interpreter::runAddElements(Warp &warp, const Instruction &in) {
+  const MapBody &body = *in.map;
+  auto op = cast<tile::AddElementsOp>(in.op);
+  unsigned count = unsigned(op.getInputs().size());
+  SmallVector<MatrixRef> inputs;
+  for (unsigned operand = 0; operand < count; ++operand)
+    inputs.push_back(warp.matrix(in, operand));
+  auto base = uint64_t(warp.integer(in, count));
+  int64_t offset = warp.integer(in, count + 1);
+  auto type = cast<tile::FragType>(op.getInputs().front().getType());
+  Registers registers(warp, in, type.getColumns());
+  for (auto [slot, reg] : body.captured)
+    registers.broadcast(reg, std::get<Number>(warp.cell(slot)));
+  Operation *at = nullptr;
+  auto add = [&](int64_t) -> std::optional<std::string> {
+    Lanes value = registers[body.results[0]],
+          index = registers[body.results[1]];
+    bool isAsked = body.results.size() > 2;
+    Lanes exists = isAsked ? registers[body.results[2]] : Lanes();
+    for (int64_t lane = 0; lane < type.getColumns(); ++lane) {
+      if (isAsked && exists.integers[lane] == 0)
+        continue;
+      int64_t place = offset + index.integers[lane];
+      uint64_t address = base + uint64_t(place * int64_t(sizeof(float)));
+      if (auto error = addWord(warp, address, value.reals[lane]))
+        return *error + " at element " + std::to_string(place);
+    }
+    return std::nullopt;
+  };
+  if (std::optional<std::string> error =
+          forEachRow(body, registers, inputs, type.getRows(), type.getColumns(),
+                     at, add)) {
+    warp.report(in.op, "addition", *error);
+    return Step::stop;
+  }
+  constexpr int64_t wordBytes = sizeof(float);
+  warp.block.traffic.global += type.getRows() * type.getColumns() * wordBytes;
+  return Step::next;
 }

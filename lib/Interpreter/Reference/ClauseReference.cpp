@@ -2,6 +2,8 @@
 
 #include "attn/Interpreter/ClauseReference.h"
 
+#include <cmath>
+
 using namespace attn;
 
 /// Where a group begins among what clauses take.
@@ -37,6 +39,14 @@ void ClauseReference::clearGradients() {
   gradients.clear();
   for (const CapturedArray &capture : captures)
     gradients.emplace_back(capture.reals.size());
+  squares.assign(captures.size(), 0);
+}
+
+std::vector<double> ClauseReference::captureSizes() const {
+  std::vector<double> sizes;
+  for (double square : squares)
+    sizes.push_back(std::sqrt(square));
+  return sizes;
 }
 
 void ClauseReference::addFunctions(AttentionOpInterface op) {
@@ -55,8 +65,11 @@ void ClauseReference::addFunctions(AttentionOpInterface op) {
   };
   functions.pull = [this](double z, const oracle::Pair &pair, double gradient) {
     RegionEvaluator::Slope slope = score->slope(z, rowsOf(pair), captures);
-    for (const RegionEvaluator::OfElement &of : slope.ofElements)
-      gradients[of.capture][of.offset] += gradient * of.derivative;
+    for (const RegionEvaluator::OfElement &of : slope.ofElements) {
+      double term = gradient * of.derivative;
+      gradients[of.capture][of.offset] += term;
+      squares[of.capture] += std::isfinite(term) ? term * term : 0;
+    }
     return gradient * slope.ofScore;
   };
 }

@@ -131,8 +131,12 @@ std::optional<std::string> readElement(Warp &warp, const Instruction &in,
 Step runAny(Warp &, const Instruction &);
 Step runStoreNumber(Warp &, const Instruction &);
 
+// Additions.cpp
+Step runTotal(Warp &, const Instruction &);
+
 // Map.cpp
 Step runMap(Warp &, const Instruction &);
+Step runAddElements(Warp &, const Instruction &);
 
 } // namespace attn::interpreter
 

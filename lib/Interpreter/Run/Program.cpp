@@ -94,6 +94,8 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::ReadOp) { return runRead; })
       .Case([](tile::AnyOp) { return runAny; })
       .Case([](tile::StoreNumberOp) { return runStoreNumber; })
+      .Case([](tile::TotalOp) { return runTotal; })
+      .Case([](tile::AddElementsOp) { return runAddElements; })
       .Case([](tile::ExtractOp) { return runExtract; })
       .Case([](tile::ConcatOp) { return runConcat; })
       .Case([](tile::MapOp) { return runMap; })
@@ -125,6 +127,13 @@ public:
   Slots slots;
 
 private:
+  static LogicalResult keep(FailureOr<std::shared_ptr<const MapBody>> body,
+                            Instruction &in) {
+    if (succeeded(body))
+      in.map = *body;
+    return success(succeeded(body));
+  }
+
   LogicalResult compileOp(Operation &op, Instruction &in) {
     in.op = &op;
     in.index = unsigned(program.ops.size());
@@ -144,13 +153,10 @@ private:
       in.operands.push_back(slots.of(operand));
     for (Value result : op.getResults())
       in.results.push_back(slots.of(result));
-    if (auto map = dyn_cast<tile::MapOp>(op)) {
-      FailureOr<std::shared_ptr<const MapBody>> body = compileMap(map, slots);
-      if (failed(body))
-        return failure();
-      in.map = *body;
-      return success();
-    }
+    if (auto map = dyn_cast<tile::MapOp>(op))
+      return keep(compileMap(map, slots), in);
+    if (auto additions = dyn_cast<tile::AddElementsOp>(op))
+      return keep(compileMap(additions, slots), in);
     for (Region &region : op.getRegions()) {
       std::unique_ptr<Code> &code = in.regions.emplace_back();
       if (region.empty())

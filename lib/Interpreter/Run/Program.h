@@ -61,7 +61,7 @@ struct Instruction {
   llvm::SmallVector<std::unique_ptr<Code>, 2> regions;
   /// Of a scalar op.
   std::optional<ScalarOp> scalar;
-  /// Of a `tile.map`.
+  /// Of a `tile.map`, or of additions of elements.
   std::shared_ptr<const MapBody> map;
 };
 
@@ -116,6 +116,9 @@ private:
 /// body captures.
 mlir::FailureOr<std::shared_ptr<const MapBody>> compileMap(tile::MapOp map,
                                                            Slots &slots);
+/// The same of what is added by elements.
+mlir::FailureOr<std::shared_ptr<const MapBody>>
+compileMap(tile::AddElementsOp op, Slots &slots);
 
 } // namespace attn::interpreter
 

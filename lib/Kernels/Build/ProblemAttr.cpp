@@ -36,9 +36,18 @@ struct Clause {
   StringLiteral name;
   bool ScoreClauses::*member;
 };
-constexpr Clause kClauses[] = {{"sees", &ScoreClauses::sees},
-                               {"score", &ScoreClauses::score},
-                               {"sinks", &ScoreClauses::sinks}};
+constexpr Clause kClauses[] = {
+    {"sees", &ScoreClauses::sees},
+    {"score", &ScoreClauses::score},
+    {"sinks", &ScoreClauses::sinks},
+    {"sink_gradients", &ScoreClauses::sinkGradients}};
+/// How many there are of something, said where there is any.
+struct Count {
+  StringLiteral name;
+  int64_t ScoreClauses::*member;
+};
+constexpr Count kCounts[] = {{"pair_gradients", &ScoreClauses::pairGradients},
+                             {"head_gradients", &ScoreClauses::headGradients}};
 
 /// Of where rows lie, said only where it is not 0.
 struct PlaceField {
@@ -84,6 +93,10 @@ DictionaryAttr attn::problemAttr(MLIRContext *context, const Problem &problem) {
   for (const Clause &clause : kClauses)
     if (problem.clauses.*clause.member)
       attributes.push_back(b.getNamedAttr(clause.name, b.getBoolAttr(true)));
+  for (const Count &count : kCounts)
+    if (int64_t number = problem.clauses.*count.member)
+      attributes.push_back(
+          b.getNamedAttr(count.name, b.getI64IntegerAttr(number)));
   for (const Field &field : kFields)
     attributes.push_back(
         b.getNamedAttr(field.name, b.getI64IntegerAttr(problem.*field.member)));
@@ -146,6 +159,9 @@ std::optional<Problem> attn::problemFromAttr(DictionaryAttr attribute) {
   for (const PlaceField &field : kPlaces)
     if (auto value = attribute.getAs<IntegerAttr>(field.name))
       problem.place.*field.member = value.getInt();
+  for (const Count &count : kCounts)
+    if (auto value = attribute.getAs<IntegerAttr>(count.name))
+      problem.clauses.*count.member = value.getInt();
   for (const Field &field : kFields) {
     auto value = attribute.getAs<IntegerAttr>(field.name);
     if (!value)

@@ -222,23 +222,46 @@ Value TileBuilder::fill(Scalar value, Type type) {
   return FillOp::create(*this, type, value);
 }
 
+/// The block of a function of elements, with so many indices in front of them.
+static Block *createElementBlock(TileBuilder &b, Region &region,
+                                 unsigned indices, TypeRange inputs) {
+  SmallVector<Type> types(indices, b.getI32Type());
+  for (Type type : inputs)
+    types.push_back(isa<FragType>(type) ? cast<FragType>(type).getElementType()
+                                        : cast<RowType>(type).getElementType());
+  return b.createBlock(&region, {}, types,
+                       SmallVector<Location>(types.size(), b.getLoc()));
+}
+
+static SmallVector<Scalar> elementsOf(TileBuilder &b, Block *block,
+                                      unsigned indices) {
+  return llvm::map_to_vector(block->getArguments().drop_front(indices),
+                             [&](Value v) { return b.wrap(v); });
+}
+
 Value TileBuilder::map(ValueRange inputs, Type result, MapBody body) {
   auto op = MapOp::create(*this, result, inputs);
   bool fragment = isa<FragType>(result);
-  SmallVector<Type> types(fragment ? 2 : 1, getI32Type());
-  for (Type type : inputs.getTypes())
-    types.push_back(isa<FragType>(type) ? cast<FragType>(type).getElementType()
-                                        : cast<RowType>(type).getElementType());
+  unsigned indices = fragment ? 2 : 1;
   OpBuilder::InsertionGuard guard(*this);
-  Block *block = createBlock(&op.getBody(), {}, types,
-                             SmallVector<Location>(types.size(), getLoc()));
-  SmallVector<Scalar> elements;
-  for (Value v : block->getArguments().drop_front(fragment ? 2 : 1))
-    elements.push_back(wrap(v));
+  Block *block =
+      createElementBlock(*this, op.getBody(), indices, inputs.getTypes());
   Scalar row = wrap(block->getArgument(0));
   Scalar column = fragment ? wrap(block->getArgument(1)) : Scalar();
-  YieldOp::create(*this, body(row, column, elements));
+  YieldOp::create(*this, body(row, column, elementsOf(*this, block, indices)));
   return op;
+}
+
+void TileBuilder::addElements(ValueRange inputs, Scalar base, Scalar offset,
+                              AdditionBody body) {
+  auto op = AddElementsOp::create(*this, inputs, base, offset);
+  OpBuilder::InsertionGuard guard(*this);
+  constexpr unsigned indices = 2;
+  Block *block =
+      createElementBlock(*this, op.getBody(), indices, inputs.getTypes());
+  Addition one = body(wrap(block->getArgument(0)), wrap(block->getArgument(1)),
+                      elementsOf(*this, block, indices));
+  AddOp::create(*this, one.value, one.index, one.exists);
 }
 
 Value TileBuilder::rowMax(Value fragment, Value init) {

@@ -102,6 +102,15 @@ public:
   using MapBody = llvm::function_ref<mlir::Value(
       Scalar row, Scalar column, llvm::ArrayRef<Scalar> elements)>;
   mlir::Value map(mlir::ValueRange inputs, mlir::Type result, MapBody body);
+  /// Adds what the body says to elements of an array of f32 behind an offset;
+  /// the first input is a fragment.
+  struct Addition {
+    Scalar value, index, exists; ///< without `exists` always
+  };
+  using AdditionBody = llvm::function_ref<Addition(
+      Scalar row, Scalar column, llvm::ArrayRef<Scalar> elements)>;
+  void addElements(mlir::ValueRange inputs, Scalar base, Scalar offset,
+                   AdditionBody body);
   mlir::Value rowMax(mlir::Value fragment, mlir::Value init);
   mlir::Value rowSum(mlir::Value fragment, mlir::Value init);
   /// Waits for a product, with so many younger ones left in flight.
@@ -160,6 +169,9 @@ public:
   void map(TileBuilder &builder, const NamedRole &array, int64_t boxRows,
            int64_t columns, mlir::Type element);
 
+  bool has(const NamedRole &role) const {
+    return llvm::is_contained(roles, ArgumentRole(role));
+  }
   /// Creates the kernel with its entry block; `builder` then stands in it.
   tile::KernelOp createKernel(TileBuilder &builder,
                               const KernelRequest &request, int64_t warps);

@@ -38,6 +38,7 @@ FlashBackwardFrame::FlashBackwardFrame(TileBuilder &b,
   walksUp = keyOrder.takesShortFirst;
   walksOnlySeen =
       problem.pattern || (firstStores && problem.mask.mayHideKeys());
+  pulls = captures.any();
 }
 
 //===----------------------------------------------------------------------===//

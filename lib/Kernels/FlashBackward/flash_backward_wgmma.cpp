@@ -317,15 +317,15 @@ private:
     // dQ; so that is hidden too.
     About about = ask()(0);
     Scalar isLast = about.isLast;
-    auto [weights, steep] = weigh(*scale, b.await(scoresInFlight, 1), shift,
-                                  about, /*wantsSlopes=*/true);
-    Value sumV;
+    Weighed weighed = weigh(*scale, b.await(scoresInFlight, 1), shift, about,
+                            /*wantsSlopes=*/true);
+    Value weights = weighed.weights, sumV;
     if (overlap)
       sumV = startSum(state.sumV, factorOf(weights), bufferGradient, slot);
     Value delta = columnsOf(slot, Statistic::delta);
     Value gradient =
-        gradientOf(b, steep, b.await(gradientInFlight, overlap ? 1 : 0), delta,
-                   about.isOpen);
+        differentiate(weighed, b.await(gradientInFlight, overlap ? 1 : 0),
+                      delta, about, /*sums=*/{});
     Value factor = factorOf(gradient);
     if (!overlap)
       sumV = startSum(state.sumV, factorOf(weights), bufferGradient, slot);
@@ -403,8 +403,8 @@ private:
                              Value inFlight, const About &about) {
       Value delta = columnsOf(slot, Statistic::delta, queriesOf(half));
       Value gradient = b.await(inFlight, 2);
-      Value factor =
-          factorOf(gradientOf(b, weighed.steep, gradient, delta, about.isOpen));
+      Value factor = factorOf(GradientFrame::differentiate(
+          weighed, gradient, delta, about, /*sums=*/{}));
       StoreTransposedOp::create(b, factor, bufferScores, state.turn,
                                 b.i32(half * kHalf), warpRow);
       return factor;

@@ -11,7 +11,8 @@ using namespace attn::tile;
 GradientFrame::GradientFrame(TileBuilder &b, const KernelRequest &request)
     : b(b), problem(request.problem), request(request),
       element(elementType(b.getContext(), problem.dtype)),
-      block(request.tiles.get("query_block")), scoring(arguments, request) {}
+      block(request.tiles.get("query_block")), scoring(arguments, request),
+      captures(arguments, request) {}
 
 GradientFrame::GradientFrame(TileBuilder &b, const KernelRequest &request,
                              const GradientRows &rows)
@@ -36,6 +37,8 @@ KernelOp GradientFrame::createKernel() {
 }
 
 KernelOp GradientFrame::createKernel(int64_t warps) {
+  if (pulls)
+    CaptureSums::declare(arguments, b, request);
   Scoring::declare(arguments, b, request);
   declareProblem(arguments, b, problem.mask);
   KernelOp kernel = arguments.createKernel(b, request, warps);
@@ -285,7 +288,23 @@ GradientFrame::Weighed GradientFrame::weigh(const ScoreScale &scale,
   if (wantsSlopes)
     slopes =
         scoring.slopes(b, about.rows, products, scores, about.column, pairs);
-  return {weights, steepened(b, weights, slopes)};
+  if (pulls)
+    return {weights, weights, slopes, products};
+  return {weights, steepened(b, weights, slopes), {}, products};
+}
+
+Value GradientFrame::differentiate(const Weighed &weighed, Value gradient,
+                                   Value delta, const About &about,
+                                   MutableArrayRef<Value> sums) const {
+  if (!pulls)
+    return gradientOf(b, weighed.steep, gradient, delta, about.isOpen);
+  // What is hidden adds nothing, even where nobody says what dP is there.
+  Value ofScores = withoutHidden(
+      b, weighed.weights, gradientOf(b, weighed.weights, gradient, delta));
+  captures.add(
+      b, *about.rows.score,
+      {weighed.products, ofScores, about.column, ownRows, streamedRows}, sums);
+  return withSlopes(b, weighed.weights, ofScores, weighed.slopes);
 }
 
 //===----------------------------------------------------------------------===//

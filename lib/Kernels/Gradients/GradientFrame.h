@@ -22,6 +22,7 @@
 #define ATTN_LIB_KERNELS_GRADIENTS_GRADIENTFRAME_H
 
 #include "Gradients/GradientScores.h"
+#include "Region/CaptureSums.h"
 #include "Region/Scoring.h"
 #include "Walk/Mask.h"
 #include "Walk/TileBlocks.h"
@@ -191,9 +192,17 @@ struct GradientFrame {
   /// Of a step P and, if somebody wants slopes, what takes its place in dS.
   struct Weighed {
     mlir::Value weights, steep;
+    mlir::Value slopes;   ///< where captures get their part before slopes do
+    mlir::Value products; ///< as regions take them
   };
   Weighed weigh(const ScoreScale &scale, mlir::Value products,
                 const Shift &shift, const About &about, bool wantsSlopes) const;
+  /// And dS, from dP and D; what captures get of it goes to `sums`.
+  mlir::Value differentiate(const Weighed &weighed, mlir::Value gradient,
+                            mlir::Value delta, const About &about,
+                            llvm::MutableArrayRef<mlir::Value> sums) const;
+  /// Whether captures get something of what tiles have.
+  bool pulls = false;
 
   //===--------------------------------------------------------------------===//
   // Walks
@@ -225,6 +234,7 @@ struct GradientFrame {
   int64_t block; ///< queries of a block of statistics
   Arguments arguments;
   Scoring scoring;
+  CaptureSums captures;
 
   // Of a launch with tiles.
   bool ownsKeys = false;

@@ -152,6 +152,17 @@ Value attn::steepened(TileBuilder &b, Value weights, Value slopes) {
                });
 }
 
+Value attn::withSlopes(TileBuilder &b, Value weights, Value gradient,
+                       Value slopes) {
+  if (!slopes)
+    return gradient;
+  return b.map({weights, gradient, slopes}, weights.getType(),
+               [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {
+                 Scalar none = b.f32(0);
+                 return b.select(v[0] == none, none, v[1] * v[2]);
+               });
+}
+
 Value attn::withoutHidden(TileBuilder &b, Value weights, Value gradient) {
   return b.map({weights, gradient}, weights.getType(),
                [&](Scalar, Scalar, ArrayRef<Scalar> v) -> Value {

@@ -77,6 +77,9 @@ mlir::Value gradientOf(TileBuilder &builder, mlir::Value weights,
 /// once: a branch would hold both.
 mlir::Value steepened(TileBuilder &builder, mlir::Value weights,
                       mlir::Value slopes);
+/// The same of dS, where somebody has asked for it without slopes.
+mlir::Value withSlopes(TileBuilder &builder, mlir::Value weights,
+                       mlir::Value gradient, mlir::Value slopes);
 /// dS with 0 where P is: what is hidden has no gradient, whatever dP is there.
 mlir::Value withoutHidden(TileBuilder &builder, mlir::Value weights,
                           mlir::Value gradient);

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Gradients/GradientFrame.h"
+#include "Region/SinkSums.h"
 
 using namespace mlir;
 using namespace attn;
@@ -18,6 +19,8 @@ void attn::declareOrigins(GradientFrame &f) {
   declareLse(f.arguments, f.b, f.problem);
   if (f.problem.dlse)
     f.arguments.operand("dlse", f.b.getF32Type());
+  if (f.problem.clauses.sinkGradients)
+    declareSinkSums(f.arguments, f.b, f.request);
 }
 
 namespace {
@@ -27,14 +30,19 @@ public:
   Origins(const GradientFrame &f, const StripRows &at)
       : f(f), b(f.b), at(at), queries(f.arguments.get(b, "queries")) {}
 
-  Shift shift() const {
+  LogSumExp lse() const {
     auto load = [&](StringRef role) -> Value {
       return LoadRowOp::create(b, b.rowType(kWarpRows), vector(role), at.row);
     };
     LogSumExp lse{load("lse"), Value()};
+    if (f.problem.lseLow)
+      lse.low = load("lse_low");
+    return lse;
+  }
+
+  Shift shift(const LogSumExp &lse) const {
     TwoWords bits;
     if (f.problem.lseLow) {
-      lse.low = load("lse_low");
       ScoreScale scale(b, f.scoring.scale(b), f.scoring.sign());
       bits = scale.bitsOfNatural(b);
     }
@@ -73,17 +81,27 @@ static void store(const GradientFrame &f, const StripRows &at, Value values,
                      row + f.firstOf(which));
 }
 
-void attn::leaveShift(const GradientFrame &f, const StripRows &at) {
-  Shift shift = Origins(f, at).shift();
+static void leaveShift(const GradientFrame &f, const StripRows &at,
+                       const LogSumExp &lse) {
+  Shift shift = Origins(f, at).shift(lse);
   store(f, at, shift.high, GradientFrame::Statistic::shift);
   if (shift.low)
     store(f, at, shift.low(), GradientFrame::Statistic::low);
 }
 
+void attn::leaveShift(const GradientFrame &f, const StripRows &at) {
+  ::leaveShift(f, at, Origins(f, at).lse());
+}
+
 // In this order: rows of O and dO on their way take all registers there are.
 void attn::leaveStatistics(const GradientFrame &f, const StripRows &at) {
-  store(f, at, Origins(f, at).delta(), GradientFrame::Statistic::delta);
-  leaveShift(f, at);
+  Value delta = Origins(f, at).delta();
+  store(f, at, delta, GradientFrame::Statistic::delta);
+  LogSumExp lse = Origins(f, at).lse();
+  if (f.problem.clauses.sinkGradients)
+    leaveSinkSum(f.b, f.arguments, f.request,
+                 {at.batch, at.head, at.row, kWarpRows}, lse, delta);
+  ::leaveShift(f, at, lse);
 }
 
 KernelOp attn::prepareStrips(GradientFrame &f, function_ref<void()> declare,

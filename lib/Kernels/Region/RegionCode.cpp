@@ -68,21 +68,12 @@ static std::optional<double> realOf(Value value) {
 RegionCode::RegionCode(const Arguments &arguments, Region &region)
     : arguments(arguments), region(region), ranges(region) {
   bool isOfScores = isScore(region);
-  if (isOfScores)
-    dependence[region.getArgument(0)] = onScore;
-  dependence[region.getArgument(isOfScores + 2)] = onQuery;
-  dependence[region.getArgument(isOfScores + 3)] = onKey;
-  for (Operation &op : region.front().without_terminator()) {
-    unsigned on = 0;
-    bool isCostly = isCostlyOp(*scalarKindOf(&op));
-    for (Value operand : op.getOperands()) {
-      on |= dependenceOf(operand);
-      isCostly |= costly.contains(operand);
-    }
-    dependence[op.getResult(0)] = on;
-    if (isCostly)
+  dependence = dependencesIn(region);
+  for (Operation &op : region.front().without_terminator())
+    if (isCostlyOp(*scalarKindOf(&op)) ||
+        llvm::any_of(op.getOperands(),
+                     [&](Value operand) { return costly.contains(operand); }))
       costly.insert(op.getResult(0));
-  }
   result = region.front().back().getOperand(0);
   Operation *last = result.getDefiningOp();
   if (!isOfScores || !last || scalarKindOf(last) != ScalarKind::mulf)
@@ -142,25 +133,87 @@ RegionCode::Rows RegionCode::ofRows(TileBuilder &b, const Place &place) const {
 Value RegionCode::map(TileBuilder &b, const Rows &rows, Value scores,
                       Scalar column, Pairs pairs, Result result,
                       Value scored) const {
-  SmallVector<Value> inputs = {scores};
-  for (auto [value, row] : rows.rows)
-    inputs.push_back(row);
+  SmallVector<Value> inputs = inputsOf(rows, scores);
   if (scored)
     inputs.push_back(scored);
   return b.map(inputs, scores.getType(),
                [&](Scalar r, Scalar c, ArrayRef<Scalar> elements) -> Value {
                  RegionWriter writer(b, *this, rows, pairs);
-                 writer.setRow(r);
-                 writer.setColumn(column, c);
-                 for (auto [known, element] :
-                      llvm::zip_first(rows.rows, elements.drop_front()))
-                   writer.set(known.first, element);
-                 if (scored)
+                 if (scored) {
                    writer.set(this->result, elements.back());
-                 if (isScore(region))
-                   writer.setProduct(elements.front());
+                   elements = elements.drop_back();
+                 }
+                 enter(writer, rows, r, column, c, elements, /*fragments=*/1);
                  return result(writer, elements.front());
                });
+}
+
+SmallVector<Value> RegionCode::inputsOf(const Rows &rows,
+                                        ArrayRef<Value> fragments) const {
+  SmallVector<Value> inputs(fragments);
+  for (auto [value, row] : rows.rows)
+    inputs.push_back(row);
+  return inputs;
+}
+
+void RegionCode::enter(RegionWriter &writer, const Rows &rows, Scalar row,
+                       Scalar first, Scalar column, ArrayRef<Scalar> elements,
+                       size_t fragments) const {
+  writer.setRow(row);
+  writer.setColumn(first, column);
+  for (auto [known, element] :
+       llvm::zip_equal(rows.rows, elements.drop_front(fragments)))
+    writer.set(known.first, element);
+  if (isScore(region))
+    writer.setProduct(elements.front());
+}
+
+/// The gradient of what is read of one score.
+static Scalar pulledOf(TileBuilder &b, RegionWriter &writer, Value result,
+                       double factor, Scalar gradient) {
+  if (!writer.slope(result))
+    return b.f32(0);
+  return gradient * writer.slopeOf(result, factor);
+}
+
+Value RegionCode::pulled(TileBuilder &b, const Rows &rows, Value products,
+                         Value gradient, Scalar column, Operation *read) const {
+  return b.map(inputsOf(rows, {products, gradient}), gradient.getType(),
+               [&](Scalar r, Scalar c, ArrayRef<Scalar> elements) -> Value {
+                 RegionWriter writer(b, *this, rows, Pairs::any);
+                 enter(writer, rows, r, column, c, elements, /*fragments=*/2);
+                 writer.setSource(read->getResult(0));
+                 // What is hidden has no gradient, whatever a slope is there.
+                 Scalar pulled =
+                     pulledOf(b, writer, result, ofResult, elements[1]);
+                 return b.select(elements[1] == b.f32(0), b.f32(0), pulled);
+               });
+}
+
+void RegionCode::addPulled(TileBuilder &b, const Rows &rows, Value products,
+                           Value gradient, Scalar column, Operation *read,
+                           Scalar base, Scalar offset, Scalar endOfRows,
+                           Scalar endOfColumns) const {
+  b.addElements(inputsOf(rows, {products, gradient}), base, offset,
+                [&](Scalar r, Scalar c,
+                    ArrayRef<Scalar> elements) -> TileBuilder::Addition {
+                  RegionWriter writer(b, *this, rows, Pairs::any);
+                  enter(writer, rows, r, column, c, elements, /*fragments=*/2);
+                  writer.setSource(read->getResult(0));
+                  Scalar value =
+                      pulledOf(b, writer, result, ofResult, elements[1]);
+                  Scalar isThere = (rows.place.row + r < endOfRows) &
+                                   (column + c < endOfColumns);
+                  Scalar isNothing = elements[1] == b.f32(0);
+                  return {value, writer.placeOf(read),
+                          isThere & (isNothing == b.boolean(false))};
+                });
+}
+
+Scalar RegionCode::placeOfHead(TileBuilder &b, const Rows &rows,
+                               Operation *read) const {
+  RegionWriter writer(b, *this, rows, Pairs::any);
+  return writer.placeOf(read);
 }
 
 Value RegionCode::scored(TileBuilder &b, const Rows &rows, Value products,

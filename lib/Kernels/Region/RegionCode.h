@@ -40,6 +40,7 @@
 #include "Region/RegionRanges.h"
 
 #include "attn/IR/Clauses.h"
+#include "attn/IR/ScalarOps.h"
 
 namespace attn {
 
@@ -86,6 +87,20 @@ public:
   mlir::Value slopes(TileBuilder &builder, const Rows &rows,
                      mlir::Value products, mlir::Value scores, Scalar column,
                      Pairs pairs) const;
+  /// Of gradients of scores those of an element that the region reads.
+  mlir::Value pulled(TileBuilder &builder, const Rows &rows,
+                     mlir::Value products, mlir::Value gradient, Scalar column,
+                     mlir::Operation *read) const;
+  /// Adds them to an array of f32 that lies as the one that is read has its
+  /// elements, without gaps; of pairs there are only those in front of the ends
+  /// of own rows and of columns.
+  void addPulled(TileBuilder &builder, const Rows &rows, mlir::Value products,
+                 mlir::Value gradient, Scalar column, mlir::Operation *read,
+                 Scalar base, Scalar offset, Scalar endOfRows,
+                 Scalar endOfColumns) const;
+  /// Of what is the same for a head, where it is in such an array.
+  Scalar placeOfHead(TileBuilder &builder, const Rows &rows,
+                     mlir::Operation *read) const;
   /// Of a region of `sees`, scores with -inf where a query does not see a key.
   mlir::Value hidden(TileBuilder &builder, const Rows &rows, mlir::Value scores,
                      Scalar column, Pairs pairs) const;
@@ -96,8 +111,6 @@ public:
 
 private:
   friend class RegionWriter;
-  /// What a value depends on besides batch entry, head and sizes.
-  enum Dependence : unsigned { onScore = 1, onQuery = 2, onKey = 4 };
   unsigned dependenceOf(mlir::Value value) const {
     return dependence.lookup(value);
   }
@@ -111,6 +124,13 @@ private:
   mlir::Value map(TileBuilder &builder, const Rows &rows, mlir::Value scores,
                   Scalar column, Pairs pairs, Result result,
                   mlir::Value scored = {}) const;
+  /// Fragments, and behind them what is known of rows.
+  llvm::SmallVector<mlir::Value>
+  inputsOf(const Rows &rows, llvm::ArrayRef<mlir::Value> fragments) const;
+  /// Tells a writer of an element what those inputs are there.
+  void enter(RegionWriter &writer, const Rows &rows, Scalar row, Scalar first,
+             Scalar column, llvm::ArrayRef<Scalar> elements,
+             size_t fragments) const;
 
   const Arguments &arguments;
   mlir::Region &region;

@@ -17,6 +17,20 @@ using namespace attn;
 
 using Slope = RegionWriter::Slope;
 
+void RegionWriter::setSource(Value value) {
+  source = value;
+  onSource = {value};
+  for (Operation &op : code.region.front().without_terminator())
+    if (llvm::any_of(op.getOperands(),
+                     [&](Value operand) { return onSource.contains(operand); }))
+      onSource.insert(op.getResult(0));
+}
+
+bool RegionWriter::isOnSource(Value value) const {
+  return source ? onSource.contains(value)
+                : (code.dependenceOf(value) & onScore) != 0;
+}
+
 /// A constant that is finite and not 0, whose reciprocal is one of f32 too.
 static std::optional<double> ordinaryOf(Value number) {
   auto constant = number.getDefiningOp<arith::ConstantOp>();
@@ -54,9 +68,9 @@ Slope RegionWriter::product(const Slope &x, const Slope &y) {
 }
 
 std::optional<Slope> RegionWriter::slope(Value value) {
-  if (!(code.dependenceOf(value) & RegionCode::onScore))
+  if (!isOnSource(value))
     return std::nullopt;
-  if (value == code.region.getArgument(0))
+  if (value == (source ? source : Value(code.region.getArgument(0))))
     return Slope();
   if (auto found = slopes.find(value); found != slopes.end())
     return found->second;

@@ -476,6 +476,19 @@ static bool isDense(ShapedType type) {
          !strides.empty() && strides.back() == 1;
 }
 
+Scalar RegionWriter::placeOf(Operation *read) {
+  ArgumentRole role = captureOf(read->getOperand(0));
+  Scalar place;
+  for (auto [dim, index] : llvm::enumerate(read->getOperands().drop_front())) {
+    Scalar own = b.wrap(as(write(index), 64));
+    place =
+        Value(place)
+            ? place * code.arguments.get(b, role.at(kCapturedSizes[dim])) + own
+            : own;
+  }
+  return Value(place) ? place : b.wide(b.i32(0));
+}
+
 /// What an index must be below, in 32 bits where it has so many.
 Scalar RegionWriter::extentOf(Operation &read, int64_t dim, bool isSmall) {
   Value array = read.getOperand(0);
@@ -499,7 +512,7 @@ ArgumentRole RegionWriter::captureOf(Value array) const {
 
 /// Whether a value's positions may be behind the end where no pair is hidden.
 bool RegionWriter::mayBeBehind(Value value) const {
-  unsigned ofRow = RegionCode::onQuery, ofColumn = RegionCode::onKey;
+  unsigned ofRow = onQuery, ofColumn = onKey;
   if (rows.place.areKeys)
     std::swap(ofRow, ofColumn);
   unsigned dependence = code.dependenceOf(value);

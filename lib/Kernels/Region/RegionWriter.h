@@ -30,9 +30,14 @@ public:
   void setProduct(Scalar product) { ofElement = product; }
   void set(mlir::Value value, Scalar is) { known[value] = is; }
 
+  /// What derivatives are taken in: z unless it is said, or what an op reads.
+  void setSource(mlir::Value value);
+
   mlir::Value write(mlir::Value value);
-  /// A derivative in z: a number known here, times a value if there is one.
-  /// Constants of a region so become one, which mostly is 1.
+  /// Where an element that is read would be without gaps, as an i64.
+  Scalar placeOf(mlir::Operation *read);
+  /// A derivative in the source: a number known here, times a value if there is
+  /// one.  Constants of a region so become one, which mostly is 1.
   struct Slope {
     double factor = 1;
     Scalar value = {};
@@ -48,6 +53,8 @@ private:
   using Value = mlir::Value;
   using Type = mlir::Type;
 
+  /// Whether a value depends on the source.
+  bool isOnSource(Value value) const;
   Value argument(mlir::BlockArgument argument);
   Value operation(mlir::Operation &op, ScalarKind kind);
   Value constant(mlir::Operation &op);
@@ -87,6 +94,8 @@ private:
   Slope product(const Slope &x, const Slope &y);
 
   Scalar row, firstColumn, column, ofElement;
+  Value source; ///< null is z
+  llvm::DenseSet<Value> onSource;
   llvm::DenseMap<Value, Value> known;
   llvm::DenseMap<Value, std::optional<Slope>> slopes;
 };

@@ -2,6 +2,8 @@
 
 #include "Region/Scoring.h"
 
+#include "Region/SinkSums.h"
+
 using namespace mlir;
 using namespace attn;
 
@@ -12,10 +14,7 @@ void Scoring::declare(Arguments &arguments, TileBuilder &b,
   const Problem &problem = request.problem;
   if (!problem.clauses.sinks || problem.direction == Direction::backward)
     return;
-  ArgumentRole sinks(Role::sinks);
-  arguments.pointer(sinks, b.getF32Type());
-  arguments.scalar(sinks.at(Facet::offset), b.getI64Type());
-  arguments.scalar(sinks.at(Facet::strideBatch), b.getI64Type());
+  declareSinks(arguments, b);
 }
 
 Scoring::Scoring(const Arguments &arguments, const KernelRequest &request)
@@ -40,16 +39,8 @@ Scoring::Rows Scoring::ofRows(TileBuilder &b,
     rows.sees = sees->ofRows(b, place);
   if (score)
     rows.score = score->ofRows(b, place);
-  if (hasSinks) {
-    // The only stride of an array of heads.
-    ArgumentRole sinks(Role::sinks);
-    Scalar ofHead =
-        b.wide(place.head) * arguments.get(b, sinks.at(Facet::strideBatch));
-    rows.sink = b.wrap(
-        tile::ReadOp::create(b, b.getF32Type(), Value(arguments.get(b, sinks)),
-                             Value(arguments.get(b, sinks.at(Facet::offset))),
-                             Value(ofHead), Value()));
-  }
+  if (hasSinks)
+    rows.sink = sinkOf(b, arguments, place.head);
   return rows;
 }
 

@@ -45,6 +45,7 @@ SplitBackwardFrame::SplitBackwardFrame(TileBuilder &b,
   y = ownsKeys ? v : gradient;
   streamedX = ownsKeys ? q : k;
   streamedY = ownsKeys ? gradient : v;
+  pulls = !ownsKeys && captures.any();
 }
 
 KernelOp SplitBackwardFrame::declare() {

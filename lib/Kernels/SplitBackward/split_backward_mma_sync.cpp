@@ -25,7 +25,9 @@
 #include "Gradients/GradientScores.h"
 #include "MmaSync/Products.h"
 #include "Pipe/Epilogue.h"
+#include "Region/CaptureSums.h"
 #include "Region/Scoring.h"
+#include "Region/SinkSums.h"
 #include "Walk/KeyBlocks.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -66,7 +68,8 @@ public:
         block(request.tiles.get(side.ownsKeys ? "query_block" : "key_block")),
         warps(request.tiles.get(side.ownsKeys ? "key_warps" : "query_warps")),
         strip(own / warps), stages(request.tiles.get("stages")),
-        products(b, problem), scoring(arguments, request) {
+        products(b, problem), scoring(arguments, request),
+        captures(arguments, request) {
     Rows q = rowsOf("q", "dq", problem.headDim),
          k = rowsOf("k", "dk", problem.headDim),
          v = rowsOf("v", "dv", problem.headDimV),
@@ -100,7 +103,13 @@ public:
           }));
     } else {
       loadStatistics();
+      if (hasCaptures())
+        llvm::append_range(state, captures.none(b, strip));
       state = walkHead(head, std::move(state));
+      if (hasCaptures())
+        captures.leave(b, scoredRows.score->place,
+                       ValueRange(state).drop_front(partsOfX));
+      state.resize(partsOfX);
     }
     WaitGroupOp::create(b, 0u);
     BarrierOp::create(b);
@@ -138,6 +147,11 @@ private:
       arguments.operand(x.gradient, element);
     if (side.hasY)
       arguments.operand(y.gradient, element);
+    if (!side.ownsKeys) {
+      CaptureSums::declare(arguments, b, request);
+      if (problem.clauses.sinkGradients)
+        declareSinkSums(arguments, b, request);
+    }
     if (problem.pattern)
       BlockLists::declare(arguments, b, sideOfLists());
     Scoring::declare(arguments, b, request);
@@ -292,10 +306,14 @@ private:
         problem.dlse ? statistic("dlse", head) : Value(), row, strip);
     StoreRowOp::create(b, delta, statistic("delta", head), row);
     ownDelta = delta;
-    ownShift = shiftOf(inWords([&](bool isLow) -> Value {
+    LogSumExp lse = inWords([&](bool isLow) -> Value {
       return LoadRowOp::create(b, b.rowType(strip),
                                statistic(roleOf(isLow), head), row);
-    }));
+    });
+    ownShift = shiftOf(lse);
+    if (problem.clauses.sinkGradients)
+      leaveSinkSum(b, arguments, request, {batch, head, row, strip}, lse,
+                   delta);
   }
 
   //===--------------------------------------------------------------------===//
@@ -431,19 +449,34 @@ private:
     if (side.hasX) {
       bool hides = cut || (!lists && scoring.hides());
       Value gradient =
-          differentiate(steepened(b, weights, slopes), stage, hides);
+          differentiate(weights, slopes, stage, hides, [&](Value ofScores) {
+            captures.add(b, *scoredRows.score,
+                         {raw, ofScores, column, queries, keys},
+                         all.drop_front(partsOfX));
+          });
       products.addWeighted(all.take_front(partsOfX), gradient, ringX, stage);
     }
     return result;
   }
 
-  /// dS of a step that `hides` something, or nothing.
-  Value differentiate(Value weights, Scalar stage, bool hides) {
+  /// dS of a step that `hides` something, or nothing.  Captures get their part
+  /// before slopes do.
+  Value differentiate(Value weights, Value slopes, Scalar stage, bool hides,
+                      function_ref<void(Value ofScores)> pull) {
+    Value steep = hasCaptures() ? weights : steepened(b, weights, slopes);
     Value gradient = scoresOf(y, bufferY, ringY, stage);
     Value delta = ringDelta ? columnsOf(ringDelta, stage) : ownDelta;
-    gradient = gradientOf(b, weights, gradient, delta);
-    return hides ? withoutHidden(b, weights, gradient) : gradient;
+    gradient = gradientOf(b, steep, gradient, delta);
+    if (hasCaptures()) {
+      gradient = withoutHidden(b, weights, gradient);
+      pull(gradient);
+      return withSlopes(b, weights, gradient, slopes);
+    }
+    return hides ? withoutHidden(b, steep, gradient) : gradient;
   }
+
+  /// Whether this launch has gradients of what scores read.
+  bool hasCaptures() const { return !side.ownsKeys && captures.any(); }
 
   //===--------------------------------------------------------------------===//
   // Results
@@ -475,6 +508,7 @@ private:
 
   Arguments arguments;
   Scoring scoring;
+  CaptureSums captures;
   Scoring::Rows scoredRows; ///< of this warp and the head that it walks
   std::optional<KeyBand> band;
   std::optional<BlockLists> lists;

@@ -64,21 +64,26 @@ private:
     /// same in every step: descriptors of own rows, 32 at d = 256, would be
     /// worked out before the loop and take as many pairs of registers.
     Scalar groupRow;
-    SmallVector<Value, 2> sums; ///< of x, of y
+    SmallVector<Value, 2> sums;  ///< of x, of y
+    SmallVector<Value> captured; ///< of what captures get
 
-    size_t size() const { return kScalars + sums.size(); }
+    size_t size() const { return kScalars + sums.size() + captured.size(); }
   };
   static SmallVector<Value> pack(const State &s) {
     SmallVector<Value> all = {s.x.slot, s.x.parity, s.y.slot, s.y.parity,
                               s.groupRow};
     llvm::append_range(all, s.sums);
+    llvm::append_range(all, s.captured);
     return all;
   }
   State unpack(ValueRange s) {
+    ValueRange rest = s.drop_front(kScalars);
+    unsigned sums = (side.hasX ? 1 : 0) + (side.hasY ? 1 : 0);
     return {{b.wrap(s[0]), b.wrap(s[1])},
             {b.wrap(s[2]), b.wrap(s[3])},
             b.wrap(s[4]),
-            llvm::to_vector<2>(s.drop_front(kScalars))};
+            llvm::to_vector<2>(rest.take_front(sums)),
+            llvm::to_vector(rest.drop_front(sums))};
   }
   unsigned indexOfY() const { return side.hasX ? 1 : 0; }
   /// Whether dV is started before dP is waited for.
@@ -173,6 +178,7 @@ private:
 
     Tile next = pop(message);
     message = message.next(b, kTileMessages);
+    leaveCaptured(own, state);
     leave(state, own.once.parity);
     return {next.row,       next.head,           next.batch,   message.slot,
             message.parity, own.once.parity ^ 1, state.x.slot, state.x.parity,
@@ -206,6 +212,7 @@ private:
 
     Tile next = pop(message);
     message = message.next(b, kTileMessages);
+    leaveCaptured(own, state);
     leave(state, own.once.parity);
     return {next.row,         next.head,         next.batch,
             message.slot,     message.parity,    own.once.parity ^ 1,
@@ -221,7 +228,7 @@ private:
   }
 
   State begin(Place x, Place y) {
-    State state{x, y, groupRow, {}};
+    State state{x, y, groupRow, {}, {}};
     auto noSum = [&](const SplitRows &rows) -> Value {
       return b.fill(b.f32(0), b.accType(kWarpRows, rows.padded));
     };
@@ -229,6 +236,8 @@ private:
       state.sums.push_back(noSum(this->x));
     if (side.hasY)
       state.sums.push_back(noSum(this->y));
+    if (pulls)
+      state.captured = captures.none(b, kWarpRows);
     return state;
   }
 
@@ -267,9 +276,8 @@ private:
     if (side.hasX) {
       Value delta = ownsKeys ? columnsOf(state.x.slot, Statistic::delta)
                              : own.statistics.delta;
-      gradient =
-          gradientOf(b, weighed.steep, b.await(gradient, isBeside ? 1 : 0),
-                     delta, about.isOpen);
+      gradient = differentiate(weighed, b.await(gradient, isBeside ? 1 : 0),
+                               delta, about, next.captured);
       if (ownsBareY()) {
         ringStreamedY.release(b, state.y);
         ringY.release(b, own.once, isLast);
@@ -294,6 +302,11 @@ private:
   //===--------------------------------------------------------------------===//
   // Results
   //===--------------------------------------------------------------------===//
+
+  void leaveCaptured(const Own &own, const State &state) {
+    if (pulls)
+      captures.leave(b, own.rows.score->place, state.captured);
+  }
 
   /// Puts gradients in place of the warpgroup's rows, for the writer.
   void leave(const State &state, Scalar turn) {

@@ -1,6 +1,7 @@
 //===- Traffic.cpp - Bytes per memory level, exact ------------------------===//
 
 #include "attn/Schedule/Traffic.h"
+#include "CaptureTraffic.h"
 #include "attn/Schedule/Footprint.h"
 #include <algorithm>
 #include <cmath>
@@ -428,6 +429,7 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
   double placesLost = shareLost(places, grid, machine, calibration);
 
   Bytes bytes;
+  bytes.l2 = captureBytes(census, number, problem);
   double hbm = grid.strips > 0
                    ? hbmOfRounds(census, number, problem, usableL2, share)
                    : 0;

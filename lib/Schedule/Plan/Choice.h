@@ -55,10 +55,9 @@ struct Space {
   std::string kernelOf(const Tiles &tiles) const {
     bool isWritten = problem.precision != Precision::f8_qk &&
                      (!form.hasKernel || form.hasKernel(problem, tiles));
-    return isWritten && !lacksLists() && !lacksClauses() && !lacksRagged() &&
-                   !lacksPlace()
-               ? kernel
-               : "";
+    bool lacks = lacksLists() || lacksClauses() || lacksSums() ||
+                 lacksRagged() || lacksPlace();
+    return isWritten && !lacks ? kernel : "";
   }
   /// Whether there is a kernel, but none for a pattern.
   bool lacksLists() const {
@@ -75,6 +74,11 @@ struct Space {
   /// The same for rows that lie where the device says.
   bool lacksPlace() const {
     return problem.place.any() && !kernel.empty() && !locatesRows(kernel);
+  }
+  /// The same for gradients of captures that are one for a head.
+  bool lacksSums() const {
+    return problem.clauses.headGradients > 0 && !kernel.empty() &&
+           !sumsOfHeads(kernel);
   }
 };
 

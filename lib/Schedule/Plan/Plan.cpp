@@ -234,6 +234,10 @@ static void addBounds(PlanReport &report, const Problem &problem,
   report.lowerBounds.l2 += count * least.l2Bytes;
   report.lowerBounds.smem += count * least.smemBytes;
 }
+static std::string whyNoSums(const Space &space) {
+  return whyNot(space, "does not take gradients of captures of a head",
+                sumsOfHeads);
+}
 
 PlanReport attn::plans(const Problem &asked, const Machine &machine) {
   const Calibration &calibration = calibrationOf(machine);
@@ -277,6 +281,9 @@ PlanReport attn::plans(const Problem &asked, const Machine &machine) {
       if (space.lacksClauses())
         outcome.refused.push_back(
             {kind.name, {}, family, whyNoClauses(space), "", 0});
+      else if (space.lacksSums())
+        outcome.refused.push_back(
+            {kind.name, {}, family, whyNoSums(space), "", 0});
       if (space.lacksPlace())
         outcome.refused.push_back(
             {kind.name, {}, family, whyNoPlace(space), "", 0});

@@ -98,6 +98,16 @@ bool attn::takesRagged(std::string_view kernel) {
          kRaggedKernels.end();
 }
 
+/// Kernels that carry sums of a head; of flash_backward a tile of keys meets
+/// heads of queries in turns.
+static const std::vector<std::string_view> kSummingKernels = {
+    "split_backward_mma_sync", "split_backward_wgmma"};
+
+bool attn::sumsOfHeads(std::string_view kernel) {
+  return std::find(kSummingKernels.begin(), kSummingKernels.end(), kernel) !=
+         kSummingKernels.end();
+}
+
 std::optional<std::string> attn::checkTilesOfBlocks(const BlockSize &tile,
                                                     const Problem &problem) {
   if (!problem.pattern)

@@ -350,11 +350,22 @@ std::optional<std::string> attn::check(const Mask &mask) {
   return checkRange("the keys of the prefix", mask.keys, 0, kUnbounded);
 }
 
+bool ScoreClauses::operator==(const ScoreClauses &other) const {
+  return sees == other.sees && score == other.score && sinks == other.sinks &&
+         pairGradients == other.pairGradients &&
+         headGradients == other.headGradients &&
+         sinkGradients == other.sinkGradients;
+}
+
 std::string attn::str(const ScoreClauses &clauses) {
   std::string text;
-  const std::pair<bool, const char *> all[] = {{clauses.sees, "sees"},
-                                               {clauses.score, "score"},
-                                               {clauses.sinks, "sinks"}};
+  bool hasGradients = clauses.pairGradients > 0 || clauses.headGradients > 0;
+  const std::pair<bool, const char *> all[] = {
+      {clauses.sees, "sees"},
+      {clauses.score, "score"},
+      {clauses.sinks, "sinks"},
+      {hasGradients, "gradients of captures"},
+      {clauses.sinkGradients, "gradients of sinks"}};
   for (auto [isThere, keyword] : all)
     if (isThere)
       text += (text.empty() ? "" : ", ") + std::string(keyword);

@@ -26,8 +26,9 @@ static RoleFacts arrays(std::string_view name, Flow forward, Flow backward,
   return facts;
 }
 
-static RoleFacts captures(std::string_view name) {
-  RoleFacts facts{name, Flow::in, Flow::in, Element::read, Memory::captured};
+static RoleFacts captures(std::string_view name, Flow forward, Flow backward,
+                          Element element) {
+  RoleFacts facts{name, forward, backward, element, Memory::captured};
   facts.isMany = true;
   return facts;
 }
@@ -59,7 +60,8 @@ static std::vector<RoleFacts> readTable() {
   array(name, Flow::forward, Flow::backward, Element::element, {__VA_ARGS__}),
 #define ATTN_ARRAYS(role, name, forward, backward, element, ...)               \
   arrays(name, Flow::forward, Flow::backward, Element::element, {__VA_ARGS__}),
-#define ATTN_CAPTURES(role, name) captures(name),
+#define ATTN_CAPTURES(role, name, forward, backward, element)                  \
+  captures(name, Flow::forward, Flow::backward, Element::element),
 #define ATTN_MEMORY(role, name, element, whose, of)                            \
   memory(name, Element::element, Memory::whose, Role::of),
 #define ATTN_NUMBER(role, name, element, value)                                \

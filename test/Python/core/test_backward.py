@@ -4,7 +4,11 @@ tensors of a stand-in for PyTorch."""
 import attn
 import pytest
 import stub_torch
-from attn import _launch
+from attn import _backward, _launch
+from attn._arrays import Array
+from attn._clauses import Clauses
+from attn._dlpack import row_major
+from attn._trace import Capture
 from fake_arrays import Dlpack
 from stub_torch import Tensor
 
@@ -47,6 +51,34 @@ def test_later_calls_of_a_kind_bind_nothing(gpu, calls):
             attn.backward(*inputs, **results, **option)
     assert calls["attn_backward_bind"] == 5 and calls["attn_launch"] == 11
     assert len(_launch.launches) == 5
+
+
+def test_gradients_of_captures(gpu):
+    """Launches around the others, and addresses behind those of captures."""
+    def array(*sizes, dtype="bf16"):
+        return Array(1 << 20, dtype, sizes, row_major(sizes), 0, None)
+
+    q, k = array(2, 8, 100, D), array(2, 2, 300, D)
+    lse, of_head = array(2, 8, 100, dtype="f32"), array(8, dtype="f32")
+    bias = array(8, 100, 300)
+    named = dict(do=q, q=q, k=k, v=k, o=q, lse=lse, dq=q, dk=k, dv=k)
+    named = {name: a._replace(address=(n + 1) << 24)
+             for n, (name, a) in enumerate(named.items())}
+    captures = [Capture(f"c{n}", None, kind)
+                for n, kind in enumerate(("f32", "bf16", "f32"))]
+    clauses = Clauses("alibi(%c0 : !c0) bias(%c1 : !c1) sinks(%c2 : !c2)",
+                      tuple(captures))
+    described = list(zip(captures, (of_head, bias, of_head)))
+    binding = _backward._bind(
+        named, ("none", None, None, None, None, False),
+        captured=(clauses, described), pulled=(None, 1, 0))
+    assert binding.count == len(named) + 3 + 2
+    names = [step["kernel"] for step in binding.info["steps"]]
+    assert "cleared_gradient_0" in names[0]
+    assert "gathered_gradient_1" in names[-1]
+    with pytest.raises(attn.UnsupportedError, match="deterministic gradients"):
+        _backward._bind(named, ("none", None, None, None, None, True),
+                        captured=(clauses, described), pulled=(None, 0, None))
 
 
 @pytest.mark.parametrize("dtype", ("bf16", "f32"))

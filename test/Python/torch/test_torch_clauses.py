@@ -33,7 +33,7 @@ def _named(clauses, keyword):
 
 
 def _scores(scores, clauses, positions):
-    arrays = {c.name: c.array.to(
+    arrays = {c.name: c.array.detach().to(
         torch.float32 if c.array.dtype == torch.bfloat16 else c.array.dtype
     ).numpy() for c in clauses.captures}
     text = _region(clauses.text, "score")
@@ -46,9 +46,9 @@ def _scores(scores, clauses, positions):
     slopes, bias = _named(clauses, "alibi"), _named(clauses, "bias")
     if slopes is not None:
         far = torch.tensor(positions["j"] - positions["i"])
-        scores = scores + slopes.float()[..., :, None, None] * far
+        scores = scores + slopes.detach().float()[..., :, None, None] * far
     if bias is not None:
-        scores = scores + bias.float()
+        scores = scores + bias.detach().float()
     text = _region(clauses.text, "sees")
     if text:
         seen = torch.tensor(np.broadcast_to(evaluate(
@@ -229,30 +229,17 @@ def test_text_depends_on_the_function_not_on_the_arrays(calls):
     assert calls[0].captures[0].array is not calls[1].captures[0].array
 
 
-@pytest.mark.parametrize("name", ("bias", "sinks", "capture c0"))
-def test_gradients_of_captures_are_refused_by_name(calls, name):
-    q, k, v = make()
-    table = torch.randn(4)
-    options = dict(bias=torch.randn(128, 192), sinks=torch.randn(4))
-    if name == "capture c0":
-        options = dict(score_mod=lambda s, b, h, q, k: s + table[h])
-    {"capture c0": table, **options}[name].requires_grad_()
-    q.requires_grad_()
-    with pytest.raises(attn.UnsupportedError,
-                       match=f"no gradients yet .* requires_grad of {name};"):
-        attn.torch.attention(q, k, v, **options)
-    with torch.no_grad():
-        attn.torch.attention(q, k, v, **options)
-
-
 @pytest.fixture
 def gradients(calls, monkeypatch):
-    """What reaches launches of gradients, which give 1, 2 and 3."""
+    """What reaches launches of gradients, which give 1, 2 and 3, and of
+    captures 4 and more."""
     seen = []
 
-    def backward(do, q, k, v, o, lse, **more):
-        seen.append(dict(more, do=do))
-        return (torch.ones_like(q), torch.ones_like(k) * 2, v * 0 + 3), None
+    def backward(do, q, k, v, o, lse, of_captures=(), **more):
+        seen.append(dict(more, do=do, of_captures=of_captures))
+        return (torch.ones_like(q), torch.ones_like(k) * 2, v * 0 + 3,
+                *(torch.full(t.shape, 4.0 + n)
+                  for n, t in enumerate(of_captures))), None
 
     one_word = _forward.launch
 
@@ -280,6 +267,37 @@ def test_gradients_pass_through_clauses(gradients):
     assert (seen["mask"], seen["scale"], seen["clauses"].text) == (
         "causal", 0.5, "softcap(2.000000000e+00)")
     assert [float(t.grad.mean()) for t in (q, k, v)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("needs", (True, False))
+def test_captures_get_gradients(gradients, needs):
+    """Those that require them, of their types, with q or without."""
+    q, k, v = make()
+    q.requires_grad_(needs)
+    table, sinks = torch.randn(4, 2), torch.randn(4, dtype=torch.bfloat16)
+    far, unasked = torch.full((4,), 90.0), torch.randn(4)
+    for tensor in (table, sinks, far):
+        tensor.requires_grad_()
+    attn.torch.attention(
+        q, k, v, sinks=sinks, mask_mod=lambda b, h, q, k: k < far[h] + q,
+        score_mod=lambda s, b, h, q, k: s + table[h, 0] * unasked[h]
+    ).sum().backward()
+    [seen] = gradients
+    asked = [each.shape for each in seen["of_captures"]]
+    assert asked == [far.shape, table.shape, sinks.shape]
+    assert (float(far.grad.mean()), float(table.grad.mean()), sinks.grad.dtype) == (
+        4, 5, torch.bfloat16)
+    assert float(sinks.grad.mean()) == 6 and unasked.grad is None
+    assert (q.grad is not None) == needs
+
+
+def test_a_capture_may_be_made_of_another(gradients):
+    q, k, v = make()
+    bias = torch.randn(2, 128, 192, requires_grad=True)
+    halves = bias[0] * 0.5
+    attn.torch.attention(q, k, v, score_mod=lambda s, b, h, q, k:
+                         s + halves[q, k]).sum().backward()
+    assert bias.grad.unique().tolist() == [0, 2]
 
 
 @pytest.mark.parametrize("mask_mod", (None, FLEX_MASKS["causal"]))
@@ -374,6 +392,29 @@ def test_torch_compile_of_flex_attention(gradients):
     assert "sees" in text and "score" in text
     assert {tuple(c.array.shape) for c in seen["clauses"].captures} == {
         (192,), (4, 192)}
+
+
+def test_torch_compile_gives_captures_gradients(gradients):
+    """In the graph, of those that require them, whether q does or not."""
+    def function(q, k, v, table, unasked, sinks):
+        return attn.torch.attention(
+            q, k, v, sinks=sinks,
+            score_mod=lambda s, b, h, i, j: s + table[h, j] * unasked[h]).sum()
+
+    q, k, v = make()
+    table, sinks = torch.randn(4, 192), torch.randn(4, dtype=torch.bfloat16)
+    for needs in (False, True):
+        for tensor in (table, sinks):
+            tensor.grad = None
+            tensor.requires_grad_()
+        q.requires_grad_(needs)
+        compiled = torch.compile(function, backend="aot_eager", fullgraph=True)
+        compiled(q, k, v, table, torch.randn(4), sinks).backward()
+        assert [each.shape for each in gradients.pop()["of_captures"]] == [
+            table.shape, sinks.shape]
+        assert float(table.grad.mean()) == 4 and float(sinks.grad.mean()) == 5
+        assert sinks.grad.dtype == torch.bfloat16
+        assert (q.grad is not None) == needs
 
 
 def test_torch_compile_sees_numbers_that_change(calls):

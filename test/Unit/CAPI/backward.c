@@ -193,6 +193,63 @@ static void lists(void) {
   call("lists of nobody", &sparse, &all, 0);
 }
 
+/* Where gradients of captures go, behind the captures. */
+static void captured(void) {
+  attn_status status = {0, NULL};
+  attn_backward_request own = inOrder();
+  arrays all = arraysOf(100, 130);
+  const attn_buffer *at = all.at, *gradients[2] = {NULL, NULL};
+  attn_capture captures[2];
+  attn_clauses text;
+  attn_buffer slopes = statistic(0xb10000, 1, 1, 8), sinks, gradient;
+  attn_binding *binding = NULL;
+  void *data[COUNT + 2];
+  int i, next = 0;
+  memset(captures, 0, sizeof(captures));
+  memset(&text, 0, sizeof(text));
+  slopes.rank = 1, slopes.sizes[0] = 8, slopes.strides[0] = 1;
+  sinks = gradient = slopes;
+  sinks.data = (void *)0xb20000, gradient.data = (void *)0xb30000;
+  text.struct_size = sizeof(text);
+  text.text = "alibi(%slopes : !slopes) sinks(%sinks : !sinks)";
+  text.captures = captures;
+  text.capture_count = 2;
+  captures[0].name = "slopes", captures[0].buffer = slopes;
+  captures[1].name = "sinks", captures[1].buffer = sinks;
+  captures[0].type = captures[1].type = "f32";
+  own.clauses = &text;
+  own.capture_gradients = gradients;
+  call("no gradients", &own, &all, 0);
+  gradients[1] = &gradient;
+  gradient.sizes[0] = 7;
+  call("shape of a gradient", &own, &all, 0);
+  gradient.sizes[0] = 8, gradient.strides[0] = 2;
+  call("gaps", &own, &all, 0);
+  gradient.strides[0] = 1, gradient.rank = 9;
+  call("dimensions of a gradient", &own, &all, 0);
+  gradient.rank = 1, gradient.data = sinks.data;
+  call("gradient on sinks", &own, &all, 0);
+  gradient.data = (void *)0xb30000;
+  own.deterministic = 1;
+  attn_backward_bind(&own, 0, &at[DO], &at[Q], &at[K], &at[V], &at[O], &at[LSE],
+                     NULL, &at[DQ], &at[DK], &at[DV], &binding, &status);
+  show("bind captures", &status);
+  for (i = 0; i < COUNT; ++i)
+    if (i != DLSE)
+      data[next++] = at[i].data;
+  data[next++] = slopes.data, data[next++] = sinks.data;
+  attn_launch(binding, data, COUNT + 1, NULL, &status);
+  show("launch without gradient", &status);
+  data[next++] = gradient.data;
+  attn_launch(binding, data, COUNT + 2, NULL, &status);
+  show("launch captures", &status);
+  attn_binding_destroy(binding);
+  /* Callers from before there were gradients have none. */
+  own.struct_size = offsetof(attn_backward_request, capture_gradients);
+  gradient.sizes[0] = 7;
+  call("gradients of nobody", &own, &all, 0);
+}
+
 static void wrong(void) {
   attn_status status = {0, NULL};
   attn_backward_request plain = request(NULL);
@@ -244,6 +301,7 @@ int main(void) {
   classes();
   lowWord();
   lists();
+  captured();
   wrong();
   return 0;
 }

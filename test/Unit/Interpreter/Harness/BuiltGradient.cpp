@@ -6,6 +6,7 @@
 #include "Harness/Normals.h"
 #include "Harness/WholeScores.h"
 
+#include "attn/Kernels/CaptureLaunches.h"
 #include "attn/Schedule/Limits.h"
 #include "attn/Schedule/Registry.h"
 #include "attn/Schedule/Traffic.h"
@@ -82,10 +83,14 @@ void GradientCase::consultOracle() {
   dk.resize(size("dk"));
   dv.resize(size("dv"));
   if (hasClauses) {
-    sizes = oracle::gradients(p, all, array(q, "q"), array(k, "k"),
-                              array(v, "v"), array(gradient, "do"),
-                              problem.dlse ? dlse.data() : nullptr, dq.data(),
-                              dk.data(), dv.data(), /*dsinks=*/nullptr);
+    std::vector<double> dsinks(problem.heads);
+    if (clauses)
+      clauses->oracle().clearGradients();
+    sizes = oracle::gradients(
+        p, all, array(q, "q"), array(k, "k"), array(v, "v"),
+        array(gradient, "do"), problem.dlse ? dlse.data() : nullptr, dq.data(),
+        dk.data(), dv.data(), all.sinks ? dsinks.data() : nullptr);
+    noteCaptured(dsinks);
     return;
   }
   std::vector<int64_t> keyHeads(problem.batch * problem.kvHeads);
@@ -97,11 +102,44 @@ void GradientCase::consultOracle() {
                              int64_t(keyHeads.size())});
 }
 
+void GradientCase::noteCaptured(const std::vector<double> &dsinks) {
+  captured.clear();
+  capturedSizes.clear();
+  for (size_t target = 0; clauses && target < clauses->gradients.size();
+       ++target) {
+    bool isOfSinks = clauses->isOfSinks(target);
+    auto number = size_t(clauses->gradients[target]);
+    captured.push_back(
+        isOfSinks ? dsinks : clauses->oracle().captureGradients()[number]);
+    // Terms of sinks are D, which is summed up from O as bf16 has it.
+    capturedSizes.push_back(
+        isOfSinks ? std::sqrt(double(problem.batch * problem.heads *
+                                     problem.queries * problem.headDimV))
+                  : clauses->oracle().captureSizes()[number]);
+  }
+}
+
 Problem BuiltGradient::problem(int64_t queries, int64_t keys, int64_t headDim,
                                int64_t headDimV, Mask mask, DataType type) {
   Problem p = oneHead(queries, keys, headDim, headDimV, mask, type);
   p.direction = Direction::backward;
   return p;
+}
+
+static void addCaptures(OpBuilder &b, Location loc, KernelRequest request,
+                        ClauseCase &clauses) {
+  SmallVector<int64_t> ranks;
+  for (size_t target = 0; target < clauses.gradients.size(); ++target)
+    ranks.push_back(int64_t(clauses.sizesOfGradient(target).size()));
+  for (const CaptureGradient &gradient : captureGradients(request, ranks)) {
+    std::string number = std::to_string(gradient.target);
+    request.name = "cleared_" + number;
+    if (gradient.isCleared())
+      buildCleared(b, loc, request, gradient);
+    request.name = "gathered_" + number;
+    if (gradient.hasHeads)
+      buildGathered(b, loc, request, gradient);
+  }
 }
 
 OwningOpRef<ModuleOp> BuiltGradient::build(const GradientCase &truth,
@@ -128,6 +166,8 @@ OwningOpRef<ModuleOp> BuiltGradient::build(const GradientCase &truth,
       request.alignments[array] =
           alignmentOfRows(shapeOfArray(array, problem).columns, problem.dtype);
     findKernelBuilder(builder)(b, loc, request);
+    if (number == 0 && truth.clauses)
+      addCaptures(b, loc, request, *truth.clauses);
   }
   return module;
 }
@@ -142,6 +182,61 @@ static int64_t strips(const Problem &p, const Launches &launches,
                                : launches.stripsOfBlock;
   return p.batch * p.heads * ofBlock *
          int64_t(llvm::divideCeil(p.queries, ofBlock * kStripRows));
+}
+
+static void allocateStrips(const ArgumentRole &role, int64_t perStrip,
+                           const Problem &p, const Launches &launches,
+                           bool isInRounds,
+                           llvm::StringMap<uint64_t> &addresses,
+                           GlobalMemory &memory) {
+  std::string name = str(role);
+  if (!addresses.contains(name))
+    addresses[name] =
+        memory.allocate(4 * perStrip * strips(p, launches, isInRounds));
+}
+
+/// What gradients of captures have around the launches.
+static constexpr llvm::StringLiteral kCleared = "cleared_",
+                                     kGathered = "gathered_";
+static bool isAround(tile::KernelOp kernel) {
+  return kernel.getName().starts_with(kCleared) ||
+         kernel.getName().starts_with(kGathered);
+}
+
+void BuiltGradient::launchCaptures(ModuleOp module, const GradientCase &truth,
+                                   const Tiles &tiles, bool areBehind,
+                                   llvm::StringMap<uint64_t> &addresses,
+                                   GlobalMemory &memory,
+                                   const InterpreterOptions &options) {
+  for (auto kernel : module.getOps<tile::KernelOp>()) {
+    if (!kernel.getName().starts_with(areBehind ? kGathered : kCleared))
+      continue;
+    SCOPED_TRACE(kernel.getName().str());
+    std::vector<KernelArgument> arguments;
+    unsigned target = 0;
+    for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+      ArgumentRole role = *roleOf(kernel, i);
+      if (role == ArgumentRole(Role::captureGradient, Facet::itself, role.part))
+        target = unsigned(role.part);
+      std::optional<int64_t> known = truth.clauses->integerOf(role);
+      if (auto perStrip =
+              kernel.getArgAttrOfType<IntegerAttr>(i, kPerStripAttr))
+        allocateStrips(role, perStrip.getInt(), truth.problem,
+                       launchesOf(schedule, tiles), /*isInRounds=*/false,
+                       addresses, memory);
+      arguments.push_back(known ? KernelArgument(*known)
+                                : argumentOf(role, type, truth.problem,
+                                             truth.scale, addresses));
+    }
+    int64_t elements = 1;
+    for (int64_t size : truth.clauses->sizesOfGradient(target))
+      elements *= size;
+    int64_t ofBlock = kCapturingWarps * (areBehind ? 1 : kClearedElements);
+    FailureOr<tile::Traffic> moved =
+        interpret(kernel, {(elements + ofBlock - 1) / ofBlock, 1, 1}, arguments,
+                  memory, options);
+    ASSERT_TRUE(succeeded(moved));
+  }
 }
 
 /// The array of scores that wait, at that address.
@@ -189,9 +284,9 @@ void BuiltGradient::launch(tile::KernelOp kernel, const GradientCase &truth,
     ArgumentRole role = *roleOf(kernel, i);
     std::string name = str(role);
     auto perStrip = kernel.getArgAttrOfType<IntegerAttr>(i, kPerStripAttr);
-    if (perStrip && !addresses.contains(name))
-      addresses[name] = memory.allocate(4 * perStrip.getInt() *
-                                        strips(p, launches, isInRounds));
+    if (perStrip)
+      allocateStrips(role, perStrip.getInt(), p, launches, isInRounds,
+                     addresses, memory);
     TensorMapArgument scores = waitingScores(p, launches, 0);
     bool areWaiting = role.facts().memory == Memory::round;
     if (areWaiting && !addresses.contains(name))
@@ -238,11 +333,15 @@ void BuiltGradient::launchAll(ModuleOp module, const GradientCase &truth,
   auto launchThose = [&](bool inRounds, const Round &round) {
     for (auto kernel : module.getOps<tile::KernelOp>())
       if (int64_t number = launchOf(kernel);
-          shapes[number].isInRounds == inRounds)
+          !isAround(kernel) && shapes[number].isInRounds == inRounds)
         launch(kernel, truth, tiles, round, addresses, memory, options,
                moved[number]);
   };
+  launchCaptures(module, truth, tiles, /*areBehind=*/false, addresses, memory,
+                 options);
   launchThose(/*inRounds=*/false, {});
+  launchCaptures(module, truth, tiles, /*areBehind=*/true, addresses, memory,
+                 options);
   for (int64_t n = 0; shapes.back().isInRounds && n < rounds.count(); ++n) {
     launchThose(/*inRounds=*/true, rounds.at(n));
     // Scores of a round are not to be seen in the next.
@@ -274,6 +373,10 @@ void BuiltGradient::launchAll(ModuleOp module, const GradientCase &truth,
     if (!goesBeyond)
       EXPECT_EQ(promised[number].smem, traffic.smem);
   }
+}
+
+static std::string nameOfGradient(size_t target) {
+  return str(ArgumentRole(Role::captureGradient, Facet::itself, int(target)));
 }
 
 std::map<std::string, std::vector<float>>
@@ -312,6 +415,14 @@ BuiltGradient::run(const GradientCase &truth, const Tiles &tiles,
   }
   if (truth.clauses)
     truth.clauses->upload(memory, addresses);
+  for (size_t target = 0; target < truth.captured.size(); ++target) {
+    int64_t before = ClauseCase::kBeforeGradient;
+    uint64_t &address = addresses[nameOfGradient(target)];
+    address =
+        memory.allocate(4 * (before + int64_t(truth.captured[target].size())));
+    const std::vector<float> poison(before, -1);
+    memory.write(address, poison.data(), 4 * before);
+  }
   if (truth.lists)
     truth.lists->upload(memory, addresses);
   launchAll(*module, truth, tiles, addresses, memory, options);
@@ -323,6 +434,14 @@ BuiltGradient::run(const GradientCase &truth, const Tiles &tiles,
   };
   for (auto [name, size] : gradients)
     leave(name, size, p.dtype);
+  for (size_t target = 0; target < truth.captured.size(); ++target) {
+    std::string name = nameOfGradient(target);
+    leave(name, ClauseCase::kBeforeGradient + truth.captured[target].size(),
+          DataType::f32);
+    if (left.count(name))
+      left[name].erase(left[name].begin(),
+                       left[name].begin() + ClauseCase::kBeforeGradient);
+  }
   if (addresses.contains("scratch_dq"))
     leave("scratch_dq", truth.dq.size(), DataType::f32);
   return left;
@@ -345,6 +464,16 @@ void BuiltGradient::check(const GradientCase &truth, const Tiles &tiles,
     SCOPED_TRACE(name);
     ASSERT_TRUE(left.count(name));
     EXPECT_LT(relativeError(left[name], exact, size),
+              type == DataType::bf16  ? 6e-3
+              : type == DataType::f16 ? 9e-4
+                                      : 1e-5);
+  }
+  for (size_t target = 0; target < truth.captured.size(); ++target) {
+    std::string name = nameOfGradient(target);
+    SCOPED_TRACE(name);
+    ASSERT_TRUE(left.count(name));
+    EXPECT_LT(relativeError(left[name], truth.captured[target],
+                            truth.capturedSizes[target]),
               type == DataType::bf16  ? 6e-3
               : type == DataType::f16 ? 9e-4
                                       : 1e-5);

@@ -38,6 +38,12 @@ struct GradientCase {
   std::vector<float> o, lse, lseLow;
   std::vector<double> dq, dk, dv;
   oracle::GradientSizes sizes;
+  /// Of what clauses ask gradients of, in that order, and the size of each.
+  std::vector<std::vector<double>> captured;
+  std::vector<double> capturedSizes;
+
+private:
+  void noteCaptured(const std::vector<double> &dsinks);
 };
 
 class BuiltGradient : public ::testing::Test {
@@ -81,6 +87,11 @@ private:
   void launchAll(mlir::ModuleOp module, const GradientCase &truth,
                  const Tiles &tiles, llvm::StringMap<uint64_t> &addresses,
                  GlobalMemory &memory, const InterpreterOptions &options);
+  /// Runs what gradients of captures have in front of launches, or behind.
+  void launchCaptures(mlir::ModuleOp module, const GradientCase &truth,
+                      const Tiles &tiles, bool areBehind,
+                      llvm::StringMap<uint64_t> &addresses,
+                      GlobalMemory &memory, const InterpreterOptions &options);
   /// Adds what it moves.
   void launch(tile::KernelOp kernel, const GradientCase &truth,
               const Tiles &tiles, const Round &round,

@@ -5,6 +5,7 @@
 #include "Harness/Normals.h"
 
 #include "attn/Host/Rounding.h"
+#include "attn/IR/CaptureGradients.h"
 #include "attn/Schedule/Tensor.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Index/IR/IndexDialect.h"
@@ -46,8 +47,8 @@ static std::string moduleOf(const Problem &p, const std::string &text,
 ClauseCase::ClauseCase(MLIRContext &context, const Problem &problem,
                        const std::string &text,
                        const std::vector<std::string> &captures, uint64_t seed,
-                       int64_t most)
-    : text(text) {
+                       int64_t most, std::vector<int64_t> gradients)
+    : gradients(std::move(gradients)), text(text) {
   context.loadDialect<AttnDialect, func::FuncDialect, index::IndexDialect>();
   std::string source = moduleOf(problem, text, captures);
   module = parseSourceString<ModuleOp>(source, &context);
@@ -88,13 +89,22 @@ ClauseCase::Layout ClauseCase::layoutOf(ShapedType type) const {
 }
 
 ScoreClauses ClauseCase::flags() {
-  return {op.sees() != nullptr, op.score() != nullptr,
-          !op.clauseOperands(ClauseGroup::sinks).empty()};
+  ScoreClauses flags;
+  flags.sees = op.sees() != nullptr;
+  flags.score = op.score() != nullptr;
+  flags.sinks = !op.clauseOperands(ClauseGroup::sinks).empty();
+  if (op.score())
+    for (const GradientRead &one : gradientReads(*op.score(), gradients))
+      ++(one.isOfHead ? flags.headGradients : flags.pairGradients);
+  for (size_t target = 0; target < gradients.size(); ++target)
+    flags.sinkGradients |= isOfSinks(target);
+  return flags;
 }
 
 void ClauseCase::addTo(KernelRequest &request) {
   request.sees = op.sees();
   request.score = op.score();
+  request.gradients = gradients;
 }
 
 /// Calls with the number of every element, and where it lies.
@@ -149,6 +159,15 @@ std::optional<int64_t> ClauseCase::integerOf(const ArgumentRole &role) const {
     return std::nullopt;
   if (role.role == Role::sinks)
     return role.facet == Facet::strideBatch ? 1 : 0;
+  if (role.role == Role::captureGradient) {
+    if (role.facet == Facet::offset)
+      return kBeforeGradient;
+    std::vector<int64_t> sizes = sizesOfGradient(role.part);
+    for (size_t dim = 0; dim < sizes.size(); ++dim)
+      if (role.facet == kCapturedSizes[dim])
+        return sizes[dim];
+    return std::nullopt;
+  }
   if (role.role != Role::capture)
     return std::nullopt;
   if (role.facet == Facet::offset)

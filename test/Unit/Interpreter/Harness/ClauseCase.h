@@ -25,12 +25,26 @@ public:
   /// %x0, %x1, .. of these types.  Integers of captures are from 0 to `most`.
   ClauseCase(mlir::MLIRContext &context, const Problem &problem,
              const std::string &text, const std::vector<std::string> &captures,
-             uint64_t seed, int64_t most = 3);
+             uint64_t seed, int64_t most = 3,
+             std::vector<int64_t> gradients = {});
 
   /// Flags of the problem.
   ScoreClauses flags();
   void addTo(KernelRequest &request);
   const oracle::Clauses &clauses() const { return reference->clauses(); }
+  ClauseReference &oracle() { return *reference; }
+
+  /// Captures and behind them sinks, by number, that get gradients; of one the
+  /// sizes.
+  const std::vector<int64_t> gradients;
+  std::vector<int64_t> sizesOfGradient(size_t target) const {
+    return arrays[size_t(gradients[target])].sizes;
+  }
+  bool isOfSinks(size_t target) const {
+    return size_t(gradients[target]) == layouts.size();
+  }
+  /// Numbers in front of a gradient in memory.
+  static constexpr int64_t kBeforeGradient = 3;
 
   /// Writes the arrays; where they are, by role.
   void upload(GlobalMemory &memory, llvm::StringMap<uint64_t> &addresses) const;

@@ -9,6 +9,7 @@
 #include "Harness/ClauseCase.h"
 #include "Harness/KernelTest.h"
 
+#include "attn/Kernels/CaptureLaunches.h"
 #include "attn/Kernels/Listing.h"
 #include "attn/Kernels/Merge.h"
 #include "attn/Schedule/Plan.h"
@@ -75,8 +76,8 @@ protected:
     Value target =
         llvm::TypeSwitch<Operation *, Value>(op)
             .Case([](tile::TmaStoreOp op) { return op.getMap(); })
-            .Case<tile::AddWordsOp, tile::StoreWordsOp, tile::StoreRegistersOp>(
-                [](auto op) { return op.getBase(); })
+            .Case<tile::AddWordsOp, tile::StoreWordsOp, tile::StoreRegistersOp,
+                  tile::AddElementsOp>([](auto op) { return op.getBase(); })
             .Case<tile::StoreFragmentOp, tile::StoreRowOp>(
                 [](auto op) { return op.getView(); })
             .Default(Value());
@@ -162,6 +163,40 @@ protected:
     EXPECT_GT(count, 0) << machine.name;
   }
 
+  /// One that has gradients of captures and of sinks, and what is launched
+  /// around it.
+  void buildWithGradients(const Machine &machine) {
+    Problem p = oneHead(1024, 1024, 64, 64, {MaskKind::causal});
+    p.direction = Direction::backward;
+    std::string bias = "tensor<1x1024x1024xbf16>", ofHead = "tensor<1xf32>";
+    ClauseCase clauses(context, p,
+                       "alibi(%x1 : " + ofHead + ") bias(%x0 : " + bias +
+                           ") sinks(%x2 : " + ofHead + ")",
+                       {bias, ofHead, ofHead}, /*seed=*/1, /*most=*/3,
+                       {0, 1, 2});
+    p.clauses = clauses.flags();
+    std::vector<Plan> all = plans(p, machine).plans;
+    auto isBuilt = [](const Plan &plan) { return !plan.kernel.empty(); };
+    auto first = std::find_if(all.begin(), all.end(), isBuilt);
+    ASSERT_NE(first, all.end()) << machine.name;
+    build(p, machine, *first, &clauses);
+    KernelRequest request;
+    request.name = "around";
+    request.problem = p;
+    request.tiles = first->tiles;
+    request.launches = launchesOf(first->schedule, first->tiles);
+    clauses.addTo(request);
+    OpBuilder b = OpBuilder::atBlockEnd(module->getBody());
+    for (const CaptureGradient &gradient :
+         captureGradients(request, {3, 1, 1})) {
+      EXPECT_NE(gradient.isCleared(), gradient.hasHeads);
+      hold(gradient.hasHeads
+               ? buildGathered(b, b.getUnknownLoc(), request, gradient)
+               : buildCleared(b, b.getUnknownLoc(), request, gradient),
+           p);
+    }
+  }
+
   /// What an attention may take or give besides.
   static std::vector<Problem> variants(Problem p) {
     std::vector<Problem> all = {p};
@@ -229,6 +264,7 @@ TEST_F(ArgumentRoles, OfAllKernelsAreRows) {
   for (const char *machine : {"h100_sxm", "a100_80g"}) {
     buildListed(*findMachine(machine));
     buildWithClauses(*findMachine(machine));
+    buildWithGradients(*findMachine(machine));
   }
   buildPlaced(*findMachine("h100_sxm"));
   for (Direction direction : {Direction::forward, Direction::backward}) {
