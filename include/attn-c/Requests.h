@@ -5,10 +5,9 @@
 |* rules that all functions keep.
 |*
 |* A kernel serves one type, precision, head dimensions, head counts, mask,
-scale
-|* and alignment of rows.  Batch and rows are free: other sizes compile again
-|* only if another schedule is faster for them (attn_bound_schedule).  Compiled
-|* kernels stay in memory, and in the cache if one is open.
+|* scale and alignment of rows.  Batch and rows are free: other sizes compile
+|* again only if another schedule is faster for them (attn_bound_schedule).
+|* Compiled kernels stay in memory, and in the cache if one is open.
 |*
 \*===----------------------------------------------------------------------===*/
 
