@@ -1,6 +1,7 @@
 //===- Problem.cpp - The problem that an op poses, and where --------------===//
 
 #include "attn/IR/CaptureGradients.h"
+#include "attn/IR/CaptureShapes.h"
 #include "attn/IR/OpenSizes.h"
 
 #include "attn/Schedule/Limits.h"
@@ -92,7 +93,7 @@ int64_t attn::rowAlignment(AttentionOpInterface op, Value array) {
 }
 
 /// Of sizes that are equal at run time, the first that is static.
-static std::array<int64_t, kExtents> sizesOf(AttentionOpInterface op) {
+std::array<int64_t, kExtents> attn::knownSizes(AttentionOpInterface op) {
   std::array<int64_t, kExtents> sizes;
   sizes.fill(ShapedType::kDynamic);
   for (const AttentionArray &array : op.arrays())
@@ -128,7 +129,7 @@ static std::optional<Ragged> raggedOf(AttentionOpInterface op) {
 }
 
 bool attn::hasOpenSizes(AttentionOpInterface op) {
-  std::array<int64_t, kExtents> sizes = ::sizesOf(op);
+  std::array<int64_t, kExtents> sizes = knownSizes(op);
   return llvm::any_of(
       ArrayRef({Extent::batch, Extent::queries, Extent::keys}),
       [&](Extent e) { return ShapedType::isDynamic(sizes[unsigned(e)]); });
@@ -152,7 +153,7 @@ static std::optional<attn::Pattern> patternOf(AttentionOpInterface op) {
 }
 
 attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
-  std::array<int64_t, kExtents> sizes = ::sizesOf(op);
+  std::array<int64_t, kExtents> sizes = knownSizes(op);
   Problem problem;
   problem.lse = false;
   for (const AttentionArray &array : op.arrays()) {

@@ -1,6 +1,7 @@
 //===- Diagram.cpp - The picture of a schedule ----------------------------===//
 
 #include "DiagramLayout.h"
+#include "MachineName.h"
 
 #include "attn/Report/Pictures.h"
 #include "attn/Report/Report.h"
@@ -59,7 +60,8 @@ public:
     legend();
     return svg.file(width + kEdge, y + kEdge,
                     decision(plan.schedule, plan.tiles) + ": " +
-                        describe(problem) + " on " + report.machine.name);
+                        describe(problem) + " on " +
+                        nameWithFacts(report.machine));
   }
 
 private:
@@ -75,7 +77,7 @@ private:
 
   void heading() {
     line(decision(plan.schedule, plan.tiles), true);
-    line(describe(problem) + " on " + report.machine.name);
+    line(describe(problem) + " on " + nameWithFacts(report.machine));
     y += kLineHeight / 2;
   }
 

@@ -171,7 +171,8 @@ std::optional<Mask> attn::maskOf(std::string_view name,
   return std::nullopt;
 }
 
-/// Takes an integer with blanks around it from the front of `text`.
+/// Takes an integer with blanks around it from the front of `text`; one that is
+/// too large for 64 bits is the largest, which `check` then refuses.
 static bool takeInteger(std::string_view &text, int64_t &value) {
   auto skipBlanks = [&] {
     while (!text.empty() && std::isspace(static_cast<unsigned char>(text[0])))
@@ -179,7 +180,10 @@ static bool takeInteger(std::string_view &text, int64_t &value) {
   };
   skipBlanks();
   auto [next, error] = std::from_chars(text.begin(), text.end(), value);
-  if (error != std::errc())
+  using Limits = std::numeric_limits<int64_t>;
+  if (error == std::errc::result_out_of_range)
+    value = text.front() == '-' ? Limits::min() : Limits::max();
+  else if (error != std::errc())
     return false;
   text.remove_prefix(next - text.begin());
   skipBlanks();
