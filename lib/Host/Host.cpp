@@ -122,10 +122,6 @@ private:
   LogicalResult execute(memref::ExpandShapeOp op);
   LogicalResult execute(memref::CollapseShapeOp op);
   LogicalResult execute(memref::CopyOp op);
-  LogicalResult execute(memref::LoadOp op);
-  LogicalResult execute(memref::StoreOp op);
-  FailureOr<uint64_t> addressOf(Operation *op, Value memref,
-                                ValueRange indices);
   LogicalResult execute(tile::CounterOp op);
   LogicalResult execute(tile::ScratchOp op);
   LogicalResult execute(tile::LaunchOp op);
@@ -203,8 +199,7 @@ LogicalResult Host::execute(Operation *op) {
             memref::ExtractStridedMetadataOp, memref::ReinterpretCastOp,
             memref::SubViewOp, memref::TransposeOp, memref::ExpandShapeOp,
             memref::CollapseShapeOp, memref::CopyOp, tile::CounterOp,
-            tile::ScratchOp, tile::LaunchOp, scf::ForOp, cf::AssertOp,
-            memref::LoadOp, memref::StoreOp>(
+            tile::ScratchOp, tile::LaunchOp, scf::ForOp, cf::AssertOp>(
           [&](auto known) { return execute(known); })
       .Default([&](Operation *other) { return executeScalar(other); });
 }
@@ -325,44 +320,6 @@ LogicalResult Host::execute(memref::CopyOp op) {
   if (source.sizes != target.sizes)
     return op.emitError("expects arrays of equal extents");
   return device.copy(source, target, op.getLoc());
-}
-
-/// Of an element that is there.
-FailureOr<uint64_t> Host::addressOf(Operation *op, Value memref,
-                                    ValueRange indices) {
-  const HostArray &from = array(memref);
-  int64_t place = 0;
-  for (auto [index, size, stride] :
-       llvm::zip_equal(indices, from.sizes, from.strides)) {
-    int64_t at = scalar(index).integer;
-    if (at < 0 || at >= size)
-      return op->emitError("expects an index between 0 and ")
-             << size - 1 << ", but got " << at;
-    place += at * stride;
-  }
-  return from.address() + place * from.elementBytes();
-}
-
-LogicalResult Host::execute(memref::LoadOp op) {
-  FailureOr<uint64_t> address =
-      addressOf(op, op.getMemRef(), op.getIndices());
-  if (failed(address))
-    return failure();
-  FailureOr<HostScalar> element =
-      device.load(op.getType(), *address, op.getLoc());
-  if (failed(element))
-    return failure();
-  set(op.getResult(), *element);
-  return success();
-}
-
-LogicalResult Host::execute(memref::StoreOp op) {
-  FailureOr<uint64_t> address =
-      addressOf(op, op.getMemRef(), op.getIndices());
-  if (failed(address))
-    return failure();
-  return device.store(scalar(op.getValueToStore()),
-                      op.getValueToStore().getType(), *address, op.getLoc());
 }
 
 //===----------------------------------------------------------------------===//

@@ -25,9 +25,8 @@
 //
 // Errors are diagnostics at the op or location that caused them.
 //
-// The host function arranges launches.  It may also have loops over elements,
-// `memref.load` and `memref.store`, which only a device whose memory is the
-// host's runs: the interpreter.  Deliberately absent: other control flow, calls.
+// Deliberately absent: control flow but loops over launches, calls, loads and
+// stores of elements.  The host function only arranges launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -107,12 +106,6 @@ public:
   virtual mlir::LogicalResult copy(const HostArray &source,
                                    const HostArray &target,
                                    mlir::Location location) = 0;
-
-  /// Reads or writes one element; refused where memory is not the host's.
-  virtual mlir::FailureOr<HostScalar>
-  load(mlir::Type type, uint64_t address, mlir::Location location);
-  virtual mlir::LogicalResult store(const HostScalar &value, mlir::Type type,
-                                    uint64_t address, mlir::Location location);
 };
 
 /// Runs the function.  Arrays given as arguments stay the caller's.  Arrays

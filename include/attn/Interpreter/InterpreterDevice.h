@@ -32,11 +32,6 @@ public:
                                      mlir::Location location) override;
   mlir::LogicalResult copy(const HostArray &source, const HostArray &target,
                            mlir::Location location) override;
-  mlir::FailureOr<HostScalar> load(mlir::Type type, uint64_t address,
-                                   mlir::Location location) override;
-  mlir::LogicalResult store(const HostScalar &value, mlir::Type type,
-                            uint64_t address,
-                            mlir::Location location) override;
 
 private:
   InterpreterOptions options;

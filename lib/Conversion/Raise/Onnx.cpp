@@ -56,9 +56,7 @@ private:
   Reason readRows();
   void readRowsOfLengths();
   Reason readMaskOf(bool isCaptured);
-  Reason readScores();
   Reason checkLengths();
-  Reason cutKeys(RankedTensorType mask);
   Reason captureMask(Value mask, RankedTensorType type);
   Number at(Value tensor, Index batch, Index heads, int64_t headCount,
             Index rows, Index columns, int64_t width);
@@ -115,8 +113,7 @@ Reason Reader::checkNumbers() {
     if (Attribute given = attributeOf(op, name); given && !numberIn(given))
       return because("expects {0} to be a number, but got {1}", name, given);
   for (StringRef name : {"is_causal", "left_window_size", "right_window_size",
-                         "q_num_heads", "kv_num_heads", "softmax_precision",
-                         "qk_matmul_output_mode"})
+                         "q_num_heads", "kv_num_heads", "softmax_precision"})
     if (Attribute given = attributeOf(op, name);
         given && !(isa<IntegerAttr>(given) && numberIn(given)))
       return because("expects {0} to be an integer, but got {1}", name, given);
@@ -128,8 +125,8 @@ Reason Reader::checkAttributes() {
   if (numberOr("softcap", 0) < 0)
     return because("softcap: expects 0 or more, but got {0}",
                    numberOr("softcap", 0));
-  if (Reason reason = readScores())
-    return reason;
+  if (result(3))
+    return because("qk_matmul_output: attn.forward gives no scores");
   if (Reason reason = checkLengths())
     return reason;
   // 11 is DOUBLE of TensorProto.
@@ -137,20 +134,6 @@ Reason Reader::checkAttributes() {
     return because("softmax_precision: attn.forward has f32, not f64");
   if (bool(operand(4)) != bool(operand(5)))
     return because("expects past_key and past_value together");
-  return std::nullopt;
-}
-
-/// What is taken of the pairs, where somebody uses it.
-Reason Reader::readScores() {
-  Value scores = result(3);
-  if (!scores)
-    return std::nullopt;
-  double mode = numberOr("qk_matmul_output_mode", 0);
-  if (!isTensor(scores, 4) || mode < 0 || mode > 3)
-    return because("qk_matmul_output: expects rank 4 and a mode of 0 to 3, but "
-                   "got {0} and {1}",
-                   scores.getType(), mode);
-  form.scores = ScoresResult{scores, ScoresAt(int(mode))};
   return std::nullopt;
 }
 
@@ -355,9 +338,7 @@ Reason Reader::readMaskOf(bool isCaptured) {
   if (!type || type.getRank() < 1 || type.getRank() > 4)
     return because("expects attn_mask of rank 1 to 4, but got {0}",
                    mask.getType());
-  if (Reason reason = cutKeys(type))
-    return reason;
-  if (isCaptured || form.seenKeys) {
+  if (isCaptured) {
     Reason reason = captureMask(mask, type);
     return reason ? Reason("attn_mask: " + *reason) : std::nullopt;
   }
@@ -378,27 +359,13 @@ Reason Reader::readMaskOf(bool isCaptured) {
   return std::nullopt;
 }
 
-/// Keys behind the last column of a mask are hidden.
-Reason Reader::cutKeys(RankedTensorType mask) {
-  int64_t columns = mask.getShape().back(), keys = form.rows.keys;
-  if (ShapedType::isDynamic(columns) || ShapedType::isDynamic(keys) ||
-      columns == 1 || columns >= keys)
-    return std::nullopt;
-  if (form.usedKeys || form.scores)
-    return because("attn_mask: expects a column for each of {0} keys beside "
-                   "nonpad_kv_seqlen and qk_matmul_output, but got {1}",
-                   keys, columns);
-  form.seenKeys = columns;
-  return std::nullopt;
-}
-
 /// A mask that is no band is read by the kernel.
 Reason Reader::captureMask(Value mask, RankedTensorType type) {
   Type element = type.getElementType();
   if (!element.isInteger(1) && !isa<FloatType>(element))
     return because("expects truths or floats, but got {0}", element);
   int64_t sizes[] = {sizeOf(operand(0), 0), heads, form.rows.queries,
-                     form.seenKeys.value_or(form.rows.keys)};
+                     form.rows.keys};
   for (auto [dim, size, wanted] : llvm::enumerate(
            type.getShape(), ArrayRef(sizes).take_back(type.getRank()))) {
     // A size that is not known may be 1, which stands for all.
