@@ -25,10 +25,19 @@ class Facts(NamedTuple):
     is_on_host: bool
 
 
+#: Types of PyTorch's own that were seen; a type does not cease to be one.
+_tensor_types: set[type] = set()
+
+
 def is_torch(array: Any) -> bool:
+    if type(array) in _tensor_types:
+        return True
     torch = sys.modules.get("torch")
-    return torch is not None and isinstance(array,
-                                            getattr(torch, "Tensor", ()))
+    found = torch is not None and isinstance(array,
+                                             getattr(torch, "Tensor", ()))
+    if found and type(array).__module__.partition(".")[0] == "torch":
+        _tensor_types.add(type(array))
+    return found
 
 
 def is_traced(array: Any) -> bool:

@@ -34,7 +34,7 @@ def open_paths(kind: type, library: Library) -> None:
     """From now on calls on arrays of this type try the short ways first."""
     if kind not in paths and isinstance(library, TorchLibrary):
         paths[kind] = Paths(make_path(library), make_gradient_path(library),
-                            make_clause_path(library))
+                            make_clause_path(library), library.wants_gradient)
 
 
 def launch_clauses(q: Any, k: Any, v: Any, *, mask: str,
@@ -180,6 +180,16 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     asked = {name: value for name, value in zip(_clauses.NAMES, (
         mask_mod, score_mod, softcap, alibi_slopes, bias, attn_mask, sinks))
         if value is not None}
+    short = paths.get(type(q))
+    if (short is not None and stream is None and out is None and lse is None
+            and lse_low is None and scratch is None and not keep_weights
+            and (block_mask is None or type(block_mask) is BlockMask)
+            and not short.wants_gradient(q, k, v)):
+        results = short.clauses(
+            q, k, v, (mask_name(causal, window, mask), scale_number(scale),
+                      words, machine, schedule, precision), block_mask,
+            _clauses.of_call(q, k, block_mask, asked))
+        return results if words else results[0]
     library = library_of(q)
     options: dict[str, Any] = dict(
         mask=mask_name(causal, window, mask), scale=scale_number(scale),
