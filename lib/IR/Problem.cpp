@@ -2,6 +2,7 @@
 
 #include "attn/IR/CaptureGradients.h"
 #include "attn/IR/OpenSizes.h"
+#include "attn/IR/RegionCost.h"
 
 #include "attn/Schedule/Limits.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -178,6 +179,10 @@ attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
   problem.ragged = raggedOf(op);
   problem.place = placeOf(op);
   countGradients(op, problem.clauses);
+  if (Region *sees = op.sees())
+    problem.clauses.seesCost = costOf(*sees);
+  if (Region *score = op.score())
+    problem.clauses.scoreCost = costOf(*score);
   problem.direction = op.direction();
   problem.deterministic = op.isDeterministic();
   auto sizeOr = [&](Extent extent, int64_t assumedSize) {

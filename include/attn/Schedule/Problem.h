@@ -100,6 +100,18 @@ std::optional<std::string> check(const Mask &mask);
 /// moves at once.
 inline constexpr int64_t kMaxAlignment = 16;
 
+/// What kernels do for a region, for every score: instructions of a lane, among
+/// them those of the unit for exponentials and reads of arrays; those of
+/// gradients besides, 0 where these pass as they are; and registers of a lane
+/// that live as long as a tile.  It is counted from the region.
+struct RegionCost {
+  double issue = 0, functions = 0, reads = 0, slopes = 0;
+  int64_t held = 0;
+
+  bool operator==(const RegionCost &other) const;
+  RegionCost operator+(const RegionCost &other) const;
+};
+
 /// What clauses make of scores (Clauses.h): kernels have it or not.
 struct ScoreClauses {
   bool sees = false;  ///< a region tells which keys a query sees
@@ -109,6 +121,7 @@ struct ScoreClauses {
   /// that a pair adds to, and sums of which each head of a batch entry has one.
   int64_t pairGradients = 0, headGradients = 0;
   bool sinkGradients = false; ///< and such a sum of the sinks
+  RegionCost seesCost = {}, scoreCost = {};
 
   bool any() const { return sees || score || sinks; }
   /// What a head of a batch entry leaves a sum of.

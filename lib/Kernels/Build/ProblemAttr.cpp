@@ -57,6 +57,16 @@ struct PlaceField {
 constexpr PlaceField kPlaces[] = {{"used_keys_bits", &Placement::usedKeysBits},
                                   {"page_rows", &Placement::pageRows}};
 
+/// What their regions cost, said where there is one: per score instructions,
+/// functions, reads and those of slopes, and registers.
+struct Cost {
+  StringLiteral name;
+  RegionCost ScoreClauses::*member;
+};
+constexpr Cost kCosts[] = {{"sees_cost", &ScoreClauses::seesCost},
+                           {"score_cost", &ScoreClauses::scoreCost}};
+constexpr size_t kCostNumbers = 5;
+
 /// Of a pattern, without its lists.
 constexpr StringLiteral kBlocks = "blocks", kDensity = "density",
                         kSharedBlocks = "shared_blocks";
@@ -97,6 +107,13 @@ DictionaryAttr attn::problemAttr(MLIRContext *context, const Problem &problem) {
     if (int64_t number = problem.clauses.*count.member)
       attributes.push_back(
           b.getNamedAttr(count.name, b.getI64IntegerAttr(number)));
+  for (const Cost &cost : kCosts) {
+    const RegionCost &c = problem.clauses.*cost.member;
+    if (!(c == RegionCost()))
+      attributes.push_back(b.getNamedAttr(
+          cost.name, b.getDenseF64ArrayAttr({c.issue, c.functions, c.reads,
+                                             c.slopes, double(c.held)})));
+  }
   for (const Field &field : kFields)
     attributes.push_back(
         b.getNamedAttr(field.name, b.getI64IntegerAttr(problem.*field.member)));
@@ -162,6 +179,15 @@ std::optional<Problem> attn::problemFromAttr(DictionaryAttr attribute) {
   for (const Count &count : kCounts)
     if (auto value = attribute.getAs<IntegerAttr>(count.name))
       problem.clauses.*count.member = value.getInt();
+  for (const Cost &cost : kCosts) {
+    auto numbers = attribute.getAs<DenseF64ArrayAttr>(cost.name);
+    if (!numbers)
+      continue;
+    if (numbers.size() != kCostNumbers)
+      return std::nullopt;
+    problem.clauses.*cost.member = {numbers[0], numbers[1], numbers[2],
+                                    numbers[3], int64_t(numbers[4])};
+  }
   for (const Field &field : kFields) {
     auto value = attribute.getAs<IntegerAttr>(field.name);
     if (!value)

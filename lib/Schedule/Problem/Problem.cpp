@@ -354,7 +354,18 @@ bool ScoreClauses::operator==(const ScoreClauses &other) const {
   return sees == other.sees && score == other.score && sinks == other.sinks &&
          pairGradients == other.pairGradients &&
          headGradients == other.headGradients &&
-         sinkGradients == other.sinkGradients;
+         sinkGradients == other.sinkGradients &&
+         seesCost == other.seesCost && scoreCost == other.scoreCost;
+}
+
+bool RegionCost::operator==(const RegionCost &other) const {
+  return issue == other.issue && functions == other.functions &&
+         reads == other.reads && slopes == other.slopes && held == other.held;
+}
+
+RegionCost RegionCost::operator+(const RegionCost &other) const {
+  return {issue + other.issue, functions + other.functions, reads + other.reads,
+          slopes + other.slopes, held + other.held};
 }
 
 std::string attn::str(const ScoreClauses &clauses) {

@@ -24,6 +24,8 @@ static constexpr double kWeighSlots = 2.5, kDifferentiateSlots = 2.5,
                         kHideSlots = 3;
 /// Bytes that an instruction of a warp moves, and instructions of a copy.
 static constexpr double kBytesPerInstruction = 512, kCopySlots = 3;
+/// Bytes of L1 that a lane's read of a number takes.
+static constexpr double kReadBytes = 8;
 /// FLOPs of an instruction: m16n8k16; a product in tf32x3 with its sums; FMA.
 static constexpr double kFlopsPerMma = 4096, kFlopsPerSplitMma = 435,
                         kFlopsPerFma = 64;
@@ -182,6 +184,8 @@ private:
   double shareOfScores = 1; ///< of halved blocks, what is multiplied
   double keys = 1;          ///< of a block of scores
   double agreements = 0, products = 0;
+  RegionCost ofScores; ///< what regions add to every score
+
   double unitFills = 0;  ///< of a common ring
   double leaving = 0;    ///< tiles of columns that are stored or spilled
   int64_t stepRows = 1;  ///< of the axis that a tile of sums walks along
@@ -221,6 +225,7 @@ private:
     w.slots = double(sharing.units > 0 ? sharing.units : grid.stages);
     w.slotsRead = sharing.units > 0 ? 2 : isProducts() ? 1 : 0;
     w.sharesTiles = sharing.group > 1;
+    ofScores = regionCost();
     int64_t resident = machine.sms * int64_t(w.blocksPerSm);
     if (isPipeline)
       resident = machine.sms / grid.together * grid.together;
@@ -321,6 +326,22 @@ private:
 
   void issue(double slots) { w.issue += slots / kSchedulersPerSm; }
 
+  /// Of a score, on average: full blocks of lists ask no region of `sees`.
+  RegionCost regionCost() const {
+    const ScoreClauses &clauses = problem.clauses;
+    return problem.pattern ? clauses.scoreCost
+                           : clauses.scoreCost + clauses.seesCost;
+  }
+
+  /// What regions make of so many scores: every read of a warp takes as long as
+  /// what it brings for each lane.
+  void addRegions(double area, double slots) {
+    w.exp += area * ofScores.functions / machine.expPerClockPerSm;
+    w.smem +=
+        area * ofScores.reads * kReadBytes / machine.smemBytesPerClockPerSm;
+    issue(area / 32 * slots);
+  }
+
   /// Slots of 32 elements that become factors of tf32.
   double rounding() const {
     if (problem.dtype != DataType::f32 || family != TensorCoreFamily::mmaSync)
@@ -375,6 +396,7 @@ private:
     w.exp += area / machine.expPerClockPerSm;
     issue(area / 32 *
           (slots.softmax + rounding() + (w.isSplit ? kSplitWeightSlots : 0)));
+    addRegions(area, ofScores.issue);
     if (use.columnParts() > 1)
       agreements += double(use.count);
     if (isProducts()) {
@@ -400,6 +422,7 @@ private:
     w.isMadeOfScores |= isProducts();
     w.exp += area / machine.expPerClockPerSm;
     issue(area / 32 * (kWeighSlots + rounding()));
+    addRegions(area, ofScores.issue + ofScores.slopes);
     if (isMasked() && isPipeline)
       issue(area / 32 * kHideSlots);
   }
