@@ -2,6 +2,7 @@
 
 #include "attn/IR/CaptureGradients.h"
 #include "attn/IR/OpenSizes.h"
+#include "attn/IR/RegionBands.h"
 #include "attn/IR/RegionCost.h"
 
 #include "attn/Schedule/Limits.h"
@@ -197,6 +198,8 @@ attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
   // What is only assumed breaks no limit.
   for (assume(); check(problem) && assumed.batch * assumed.rows > 1; assume())
     (assumed.batch > 1 ? assumed.batch : assumed.rows) /= 2;
+  if (op.sees() && !whyNoRuns(problem))
+    problem.bands = bandsOfRegion(*op.sees(), problem.mask);
   return problem;
 }
 

@@ -7,6 +7,8 @@
 
 #include "llvm/ADT/DenseMap.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace attn;
 
@@ -248,4 +250,25 @@ RegionCost attn::costOf(Region &region) { return Counter(region).count(); }
 
 bool attn::addsToScore(Region &score) {
   return adds(score.getArgument(0), score.front().back().getOperand(0));
+}
+
+/// With one digit behind the point, if it has some.
+static std::string shortNumber(double value) {
+  double tenths = std::round(value * 10);
+  std::string text = std::to_string(int64_t(tenths / 10));
+  int64_t rest = int64_t(tenths) % 10;
+  return rest ? text + "." + std::to_string(rest) : text;
+}
+
+std::string attn::str(const RegionCost &cost) {
+  std::string text = shortNumber(cost.issue) + " instructions a score";
+  if (cost.functions > 0)
+    text += ", " + shortNumber(cost.functions) + " functions";
+  if (cost.reads > 0)
+    text += ", " + shortNumber(cost.reads) + " reads";
+  if (cost.slopes > 0)
+    text += ", " + shortNumber(cost.slopes) + " more for its slope";
+  if (cost.held > 0)
+    text += ", " + std::to_string(cost.held) + " registers";
+  return text;
 }

@@ -33,6 +33,9 @@ RegionCost costOf(mlir::Region &region);
 /// depend on it, so that a gradient passes as it is.
 bool addsToScore(mlir::Region &score);
 
+/// `2 instructions a score, 1 functions, 4 more for its slope`, what there is.
+std::string str(const RegionCost &cost);
+
 } // namespace attn
 
 #endif

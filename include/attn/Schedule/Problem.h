@@ -14,6 +14,7 @@
 #ifndef ATTN_SCHEDULE_PROBLEM_H
 #define ATTN_SCHEDULE_PROBLEM_H
 
+#include "attn/Schedule/Bands.h"
 #include "attn/Schedule/Pattern.h"
 #include "attn/Schedule/Ragged.h"
 #include <cstdint>
@@ -110,6 +111,8 @@ struct RegionCost {
 
   bool operator==(const RegionCost &other) const;
   RegionCost operator+(const RegionCost &other) const;
+  /// Of a share of the scores; registers are those of all.
+  RegionCost operator*(double share) const;
 };
 
 /// What clauses make of scores (Clauses.h): kernels have it or not.
@@ -167,6 +170,9 @@ struct Problem {
   Mask mask;
   /// Visible are only pairs that both show.
   std::optional<Pattern> pattern;
+  /// Or those of a union, if a region shows one; what the mask hides of it is
+  /// left out already.
+  Bands bands;
   ScoreClauses clauses;
   /// Where rows lie, if sequences lie one behind the other.
   std::optional<Ragged> ragged;
@@ -189,7 +195,10 @@ struct Problem {
   bool keepsWeights = false;
 
   /// Whether every query sees every key.
-  bool isOpen() const { return mask.isOpen() && !pattern; }
+  bool isOpen() const { return mask.isOpen() && !isListed(); }
+  /// Whether tiles of queries walk blocks that are listed, in memory or as runs
+  /// of bands: those that need a mask, and then the others.
+  bool isListed() const { return pattern || !bands.isEmpty(); }
 };
 
 /// Keys of a block of weights that are kept, which have a maximum and a sum of

@@ -70,6 +70,8 @@ constexpr size_t kCostNumbers = 5;
 /// Of a pattern, without its lists.
 constexpr StringLiteral kBlocks = "blocks", kDensity = "density",
                         kSharedBlocks = "shared_blocks";
+/// The numbers of a union of bands.
+constexpr StringLiteral kBands = "bands";
 /// Of ragged sequences: the longest of queries and keys, and whether offsets
 /// have 64 bits.
 constexpr StringLiteral kRagged = "ragged";
@@ -126,6 +128,9 @@ DictionaryAttr attn::problemAttr(MLIRContext *context, const Problem &problem) {
         kRagged,
         b.getDenseI64ArrayAttr({ragged->longest.queries, ragged->longest.keys,
                                 int64_t(ragged->isWide)})));
+  if (!problem.bands.isEmpty())
+    attributes.push_back(b.getNamedAttr(
+        kBands, b.getDenseI64ArrayAttr(numbersOf(problem.bands))));
   if (problem.pattern) {
     std::string size = str(problem.pattern->size());
     attributes.push_back(b.getNamedAttr(kBlocks, b.getStringAttr(size)));
@@ -200,6 +205,12 @@ std::optional<Problem> attn::problemFromAttr(DictionaryAttr attribute) {
     problem.ragged.emplace();
     problem.ragged->longest = {ragged[0], ragged[1]};
     problem.ragged->isWide = ragged[2] != 0;
+  }
+  if (auto numbers = attribute.getAs<DenseI64ArrayAttr>(kBands)) {
+    std::optional<Bands> bands = bandsOf(numbers.asArrayRef().vec());
+    if (!bands)
+      return std::nullopt;
+    problem.bands = *bands;
   }
   if (auto text = attribute.getAs<StringAttr>(kBlocks)) {
     std::optional<BlockSize> size =

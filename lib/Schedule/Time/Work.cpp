@@ -184,8 +184,6 @@ private:
   double shareOfScores = 1; ///< of halved blocks, what is multiplied
   double keys = 1;          ///< of a block of scores
   double agreements = 0, products = 0;
-  RegionCost ofScores; ///< what regions add to every score
-
   double unitFills = 0;  ///< of a common ring
   double leaving = 0;    ///< tiles of columns that are stored or spilled
   int64_t stepRows = 1;  ///< of the axis that a tile of sums walks along
@@ -225,7 +223,6 @@ private:
     w.slots = double(sharing.units > 0 ? sharing.units : grid.stages);
     w.slotsRead = sharing.units > 0 ? 2 : isProducts() ? 1 : 0;
     w.sharesTiles = sharing.group > 1;
-    ofScores = regionCost();
     int64_t resident = machine.sms * int64_t(w.blocksPerSm);
     if (isPipeline)
       resident = machine.sms / grid.together * grid.together;
@@ -326,20 +323,28 @@ private:
 
   void issue(double slots) { w.issue += slots / kSchedulersPerSm; }
 
-  /// Of a score, on average: full blocks of lists ask no region of `sees`.
-  RegionCost regionCost() const {
+  /// Of a score, on average: full blocks of lists ask no region of `sees`, and
+  /// neither do open ones of runs.
+  RegionCost regionCost(int64_t blockKeys) const {
     const ScoreClauses &clauses = problem.clauses;
-    return problem.pattern ? clauses.scoreCost
-                           : clauses.scoreCost + clauses.seesCost;
+    if (problem.pattern)
+      return clauses.scoreCost;
+    if (problem.bands.isEmpty())
+      return clauses.scoreCost + clauses.seesCost;
+    double share = cutShareOfBands(problem, node.step, blockKeys);
+    return clauses.scoreCost + clauses.seesCost * share;
   }
 
   /// What regions make of so many scores: every read of a warp takes as long as
   /// what it brings for each lane.
-  void addRegions(double area, double slots) {
-    w.exp += area * ofScores.functions / machine.expPerClockPerSm;
-    w.smem +=
-        area * ofScores.reads * kReadBytes / machine.smemBytesPerClockPerSm;
-    issue(area / 32 * slots);
+  void addRegions(double area, const Use &use) {
+    const ScoreClauses &clauses = problem.clauses;
+    if (!clauses.sees && !clauses.score)
+      return;
+    RegionCost cost = regionCost(use.tile.cols);
+    w.exp += area * cost.functions / machine.expPerClockPerSm;
+    w.smem += area * cost.reads * kReadBytes / machine.smemBytesPerClockPerSm;
+    issue(area / 32 * (cost.issue + (isBackward() ? cost.slopes : 0)));
   }
 
   /// Slots of 32 elements that become factors of tf32.
@@ -396,7 +401,7 @@ private:
     w.exp += area / machine.expPerClockPerSm;
     issue(area / 32 *
           (slots.softmax + rounding() + (w.isSplit ? kSplitWeightSlots : 0)));
-    addRegions(area, ofScores.issue);
+    addRegions(area, use);
     if (use.columnParts() > 1)
       agreements += double(use.count);
     if (isProducts()) {
@@ -422,7 +427,7 @@ private:
     w.isMadeOfScores |= isProducts();
     w.exp += area / machine.expPerClockPerSm;
     issue(area / 32 * (kWeighSlots + rounding()));
-    addRegions(area, ofScores.issue + ofScores.slopes);
+    addRegions(area, use);
     if (isMasked() && isPipeline)
       issue(area / 32 * kHideSlots);
   }

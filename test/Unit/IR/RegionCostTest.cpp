@@ -1,13 +1,13 @@
 //===- RegionCostTest.cpp - What kernels do for a region, per score -------===//
 //
 // Counts of instructions beside those in the machine code of flash, d = 128,
-// 192 x 80 tiles, open blocks: plain has 529, softcap 596, ALiBi 574 and a table
-// 647, of 40 scores a lane.
+// 192 x 80 tiles, open blocks: plain has 529, softcap 596, ALiBi 574 and a
+// table 647, of 40 scores a lane.
 //
 //===----------------------------------------------------------------------===//
 
-#include "ParsedOp.h"
 #include "attn/IR/RegionCost.h"
+#include "ParsedOp.h"
 
 #include <gtest/gtest.h>
 
@@ -24,8 +24,7 @@ static RegionCost scoreCost(const std::string &text,
   return clausesOf(text, captures).scoreCost;
 }
 
-static const char *kPositionsText =
-    "(%z : f32, %b, %h, %i, %j, %nq, %nk, %t)";
+static const char *kPositionsText = "(%z : f32, %b, %h, %i, %j, %nq, %nk, %t)";
 
 TEST(RegionCost, NothingOfNoRegion) {
   ScoreClauses clauses = clausesOf("");
