@@ -208,7 +208,7 @@ std::optional<std::string> attn::checkArray(const CallerArray &array,
   if (static_cast<int64_t>(array.sizes.size()) != type.getRank())
     return mismatch("rank " + std::to_string(array.sizes.size()));
   for (auto [size, expected] : llvm::zip_equal(array.sizes, type.getShape()))
-    if (size < 0 || !fits(size, expected))
+    if (size < 0 || !::fits(size, expected))
       return mismatch("sizes " + show(array.sizes));
 
   argument.elementType = type.getElementType();
@@ -228,7 +228,7 @@ std::optional<std::string> attn::checkArray(const CallerArray &array,
     bool isFree = array.sizes[dim] <= 1;
     bool isOpen = ShapedType::isDynamic(expected);
     if (!isFree &&
-        (array.strides[dim] < 0 || !fits(array.strides[dim], expected)))
+        (array.strides[dim] < 0 || !::fits(array.strides[dim], expected)))
       return mismatch("strides " + show(array.strides));
     if (!isFree && isOpen &&
         array.strides[dim] * elementBytes % demand.strides != 0)

@@ -3,6 +3,8 @@
 #include "attn/IR/CaptureGradients.h"
 #include "attn/IR/CaptureShapes.h"
 #include "attn/IR/OpenSizes.h"
+#include "attn/IR/RegionBands.h"
+#include "attn/IR/RegionCost.h"
 
 #include "attn/Schedule/Limits.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -179,6 +181,10 @@ attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
   problem.ragged = raggedOf(op);
   problem.place = placeOf(op);
   countGradients(op, problem.clauses);
+  if (Region *sees = op.sees())
+    problem.clauses.seesCost = costOf(*sees);
+  if (Region *score = op.score())
+    problem.clauses.scoreCost = costOf(*score);
   problem.direction = op.direction();
   problem.deterministic = op.isDeterministic();
   auto sizeOr = [&](Extent extent, int64_t assumedSize) {
@@ -193,6 +199,8 @@ attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
   // What is only assumed breaks no limit.
   for (assume(); check(problem) && assumed.batch * assumed.rows > 1; assume())
     (assumed.batch > 1 ? assumed.batch : assumed.rows) /= 2;
+  if (op.sees() && !whyNoRuns(problem))
+    problem.bands = bandsOfRegion(*op.sees(), problem.mask);
   return problem;
 }
 
