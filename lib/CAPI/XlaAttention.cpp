@@ -86,14 +86,15 @@ static Outcome readBuffer(const xla::Buffer &buffer, int64_t rank,
   return std::nullopt;
 }
 
-/// The places that a handler has: weights are not kept here, lists of blocks do
-/// not come in, and whether there is a low word of lse is said, since operands
-/// and results have no names.
+/// The places that a handler has: weights are not kept here, lists of blocks
+/// and offsets of sequences do not come in, and whether there is a low word of
+/// lse is said, since operands and results have no names.
 static auto placesOf(Direction direction, bool hasLow) {
   auto places = arraysOf(direction);
   llvm::erase_if(places, [&](ArrayPlace place) {
     return isKept(place.role) || isOfBlocks(place.role) ||
-           isOfPlace(place.role) || (place.role == "lse_low" && !hasLow);
+           isOfOffsets(place.role) || isOfPlace(place.role) ||
+           (place.role == "lse_low" && !hasLow);
   });
   for (ArrayPlace &place : places)
     if (hasLow && (place.role == "lse" || place.role == "lse_low"))
