@@ -195,10 +195,11 @@ Value GradientFrame::statisticOf(const Tile &tile, Scalar row, Statistic which,
   auto load = [&]() -> SmallVector<Value> {
     return {LoadRowOp::create(b, b.rowType(rows), all, row - begin)};
   };
-  if (!lists)
+  if (!lists && !problem.ragged)
     return load()[0];
   // A tile without steps asks for none.
-  return b.choose(hasSteps(tile), load, [&]() -> SmallVector<Value> {
+  Scalar asks = lists ? hasSteps(tile) : b.i32(0) < streamedRowsOf(tile);
+  return b.choose(asks, load, [&]() -> SmallVector<Value> {
     return {b.fill(b.f32(0), b.rowType(rows))};
   })[0];
 }
