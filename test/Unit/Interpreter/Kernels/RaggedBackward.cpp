@@ -102,11 +102,9 @@ protected:
   /// Of flash_backward, in whole blocks or in halves.
   Tiles drawPipeline(int64_t overlap) {
     int64_t rows = overlap == 2 ? 128 : 64;
-    return {{"key", rows},         {"query_block", rows},
-            {"beside", 0},         {"overlap", overlap},
-            {"stages", 2},         {"ordered", 0},
-            {"short_first", 0},    {"first_stores", 0},
-            {"persistent", 1}};
+    return {{"key", rows},        {"query_block", rows}, {"beside", 0},
+            {"overlap", overlap}, {"stages", 2},         {"ordered", 0},
+            {"short_first", 0},   {"first_stores", 0},   {"persistent", 1}};
   }
 
   MLIRContext context;
