@@ -211,6 +211,16 @@ typedef struct attn_backward_request {
      behind captures, without those that are NULL.  With deterministic one pair,
      or all of a head, read an element; others are ATTN_UNSUPPORTED. */
   const attn_buffer *const *capture_gradients;
+  /* NULL, or sequences that lie one behind the other, as in
+     attn_forward_request; dq has the rows of q, dk and dv those of k and v, and
+     all rows of sequences are written.  In a launch the addresses of cu_q and
+     cu_k are behind those of lists, in front of captures.  Callers whose
+     struct_size ends before wide_offsets have none. */
+  const attn_buffer *cu_q;
+  const attn_buffer *cu_k;
+  int64_t longest_q;
+  int64_t longest_k;
+  int64_t wide_offsets;
 } attn_backward_request;
 
 /* The gradients of a loss in q, k and v, from that in o, d_o, and the o and lse

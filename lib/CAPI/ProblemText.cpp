@@ -51,11 +51,8 @@ ArrayPlaces attn::arraysOf(Direction direction) {
     if (llvm::StringRef name = factsOf(role).name;
         isOfBlocks(name) && factsOf(role).flow(direction) == Flow::in)
       places.push_back({name, /*isOutput=*/false, /*isOptional=*/true});
-  if (isForward)
-    for (Role role : {Role::offsetsQ, Role::offsetsK})
-      places.push_back({llvm::StringRef(factsOf(role).name),
-                        /*isOutput=*/false, /*isOptional=*/true});
-  for (Role role : {Role::usedKeys, Role::pageTable})
+  for (Role role :
+       {Role::offsetsQ, Role::offsetsK, Role::usedKeys, Role::pageTable})
     if (factsOf(role).flow(direction) == Flow::in)
       places.push_back(
           {factsOf(role).name, /*isOutput=*/false, /*isOptional=*/true});

@@ -53,15 +53,11 @@ static Outcome readLists(const Source &source, AttentionRequest &request,
 }
 
 /// Adds places for the offsets of sequences, and says how long they may be.
-static Outcome readRagged(const attn_backward_request &, AttentionRequest &,
-                          llvm::SmallVectorImpl<const attn_buffer *> &) {
-  return std::nullopt;
-}
-static Outcome readRagged(const attn_forward_request &source,
-                          AttentionRequest &request,
+template <typename Source>
+static Outcome readRagged(const Source &source, AttentionRequest &request,
                           llvm::SmallVectorImpl<const attn_buffer *> &buffers) {
-  bool isThere = source.struct_size >=
-                 offsetof(attn_forward_request, wide_offsets) + sizeof(int64_t);
+  bool isThere =
+      source.struct_size >= offsetof(Source, wide_offsets) + sizeof(int64_t);
   const attn_buffer *q = isThere ? source.cu_q : nullptr,
                     *k = isThere ? source.cu_k : nullptr;
   buffers.append({q, k});

@@ -69,7 +69,8 @@ static std::vector<Problem> samples(Problem problem, const Tiles &tiles,
 /// tiles.
 static std::vector<Problem> raggedSamples(const Problem &problem,
                                           const Tiles &tiles) {
-  int64_t query = tiles.get("query"), key = tiles.get("key");
+  int64_t query = std::max(tiles.get("query", 1), tiles.get("query_block", 1));
+  int64_t key = std::max(tiles.get("key", 1), tiles.get("key_block", 1));
   Problem own = problem;
   int64_t group = problem.heads / problem.kvHeads;
   own.kvHeads = std::min<int64_t>(problem.kvHeads, group > 1 ? 1 : 3);

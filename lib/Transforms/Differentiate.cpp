@@ -121,7 +121,10 @@ void Differentiator::copyForward(ForwardOp op) {
   bool keepsWeights = llvm::is_contained(roles, "weights");
   SmallVector<StringLiteral> more = op.rolesOfOutputs(keepsWeights ? 5 : 3);
   auto o = cast<RankedTensorType>(op->getResult(0).getType());
-  Type lse = RankedTensorType::get(o.getShape().drop_back(), b.getF32Type());
+  SmallVector<int64_t> rows(o.getShape().drop_back());
+  if (attention.isRagged()) // O is [rows, heads, e], LSE [heads, rows]
+    std::swap(rows[0], rows[1]);
+  Type lse = RankedTensorType::get(rows, b.getF32Type());
   SmallVector<Type> types;
   for (StringRef role : more) {
     Value given = attention.array(role);

@@ -205,21 +205,31 @@ def schedule_of(direction: str, named: dict[str, Array],
                         ctypes.byref(packed.request), *packed.pointers)
 
 
-def bind_ragged(named: dict[str, Array], offsets: Sequence[tuple[str, Array]],
-                options: Any, captured: Any) -> Binding:
-    """attn_forward_bind of sequences that lie one behind the other: of q, k, v,
-    o and lse, if it is there, and the offsets of queries and keys.  `options`
-    is a `_ragged.Options`, `captured` what `_launch` says of clauses."""
+#: Arrays of sequences that lie one behind the other, by direction.
+_OF_SEQUENCES = {"forward": ("q", "k", "v", "o", "lse"),
+                 "backward": ("do", "q", "k", "v", "o", "lse", "dlse", "dq",
+                              "dk", "dv")}
+
+
+def bind_ragged(direction: str, named: dict[str, Array],
+                offsets: Sequence[tuple[str, Array]], options: Any,
+                captured: Any, *more: Any) -> Binding:
+    """attn_forward_bind or attn_backward_bind of sequences that lie one behind
+    the other: of the arrays of the direction, those that are there, and the
+    offsets of queries and keys.  `options` is a `_ragged.Options`, `captured`
+    what `_launch` says of clauses, `more` what the request has besides."""
     _cache.ready()
     clauses, described = captured
-    kind = _native.REQUESTS["forward"]
+    kind = _native.REQUESTS[direction]
     request = kind(
         ctypes.sizeof(kind), named["q"].dtype.encode(),
         _native.encode(options.mask, "mask"), options.scale is not None,
         options.scale or 0.0, _native.encode(options.machine, "machine"),
         _native.encode(options.schedule, "schedule"),
-        _native.encode(options.precision, "precision"))
+        _native.encode(options.precision, "precision"), *more)
     packed = dict(zip(named, buffers(tuple(named.values()), tuple(named))))
+    if LOW in packed:
+        request.lse_low = ctypes.pointer(packed[LOW])
     places = buffers([array for _, array in offsets],
                      [name for name, _ in offsets])
     request.cu_q, request.cu_k = (ctypes.pointer(place) for place in places)
@@ -231,8 +241,8 @@ def bind_ragged(named: dict[str, Array], offsets: Sequence[tuple[str, Array]],
         request.clauses = ctypes.pointer(
             _clauses.native(clauses, described, taken))
     pointers = [ctypes.byref(packed[name]) if name in packed else None
-                for name in ("q", "k", "v", "o", "lse")]
+                for name in _OF_SEQUENCES[direction]]
     return Binding(
-        result_handle("attn_forward_bind", ctypes.byref(request),
+        result_handle(f"attn_{direction}_bind", ctypes.byref(request),
                       named["q"].device, *pointers),
         len(named) + len(offsets) + len(described))

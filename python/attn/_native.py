@@ -85,17 +85,20 @@ _LISTS: list[Any] = [
         "partial_counts", "partial_blocks", "full_counts", "full_blocks")]
 
 
+#: Sequences that lie one behind the other.
+_RAGGED: list[Any] = [
+    ("cu_q", ctypes.POINTER(Buffer)), ("cu_k", ctypes.POINTER(Buffer)),
+    ("longest_q", ctypes.c_int64), ("longest_k", ctypes.c_int64),
+    ("wide_offsets", ctypes.c_int64)]
+
+
 class ForwardRequest(ctypes.Structure):
     """attn_forward_request."""
     _fields_ = [*_REQUEST, ("lse_low", ctypes.POINTER(Buffer)), *_LISTS,
                 ("block_queries", ctypes.c_int64),
                 ("block_keys", ctypes.c_int64),
                 ("clauses", ctypes.POINTER(Clauses)),
-                ("cu_q", ctypes.POINTER(Buffer)),
-                ("cu_k", ctypes.POINTER(Buffer)),
-                ("longest_q", ctypes.c_int64), ("longest_k", ctypes.c_int64),
-                ("wide_offsets", ctypes.c_int64),
-                ("used_keys", ctypes.POINTER(Buffer)),
+                *_RAGGED, ("used_keys", ctypes.POINTER(Buffer)),
                 ("page_table", ctypes.POINTER(Buffer)),
                 ("used_keys_bits", ctypes.c_int64)]
 
@@ -110,7 +113,7 @@ class BackwardRequest(ctypes.Structure):
                 ("block_keys", ctypes.c_int64),
                 ("clauses", ctypes.POINTER(Clauses)),
                 ("capture_gradients",
-                 ctypes.POINTER(ctypes.POINTER(Buffer)))]
+                 ctypes.POINTER(ctypes.POINTER(Buffer))), *_RAGGED]
 
 
 REQUESTS: dict[str, type[ctypes.Structure]] = {

@@ -23,7 +23,7 @@ from ._streams import handle_of
 from ._trace import dtype_of, is_array
 
 #: The arrays in the order of a launch, and offsets behind them.
-NAMES = ("q", "k", "v", "o", "lse")
+NAMES = ("q", "k", "v", "o", "lse", "lse_low")
 OFFSETS = ("cu_q", "cu_k")
 
 SHAPES = ("shapes are q [tokens, heads, head_dim], k [key_tokens, kv_heads, "
@@ -48,6 +48,26 @@ class Call(NamedTuple):
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
     lse_sizes: tuple[int, ...]
+
+
+class Prepared(NamedTuple):
+    """The arrays of a call as the library sees them."""
+
+    named: dict[str, Array]
+    offsets: list[tuple[str, Array]]
+    captured: Captured
+    handle: int
+
+    def key(self) -> tuple[Hashable, ...]:
+        """All of them that a launch depends on."""
+        return (*((name, a.dtype, a.sizes, a.strides, a.device, a.address & 15)
+                  for name, a in (*self.named.items(), *self.offsets)),
+                *key_of_captured(self.captured))
+
+    @property
+    def behind(self) -> list[Array]:
+        """What is behind the arrays in a launch."""
+        return [array for _, array in (*self.offsets, *self.captured[1])]
 
 
 def check_shapes(q: Sequence[int], k: Sequence[int], v: Sequence[int]) -> None:
@@ -99,10 +119,12 @@ def _check_offsets(named: Sequence[tuple[str, Array]]) -> None:
             f"got {q.shape} of {q.dtype} and {k.shape} of {k.dtype}")
 
 
-def _check(named: dict[str, Array], offsets: Sequence[tuple[str, Array]]
-           ) -> None:
+def check_arrays(named: dict[str, Array],
+                 offsets: Sequence[tuple[str, Array]],
+                 written: Sequence[str]) -> None:
+    """What must hold before the library can compare shapes."""
     for name, array in named.items():
-        check_layout(array, name, written=name in ("o", "lse"))
+        check_layout(array, name, written=name in written)
     q, k, v = (named[name] for name in "qkv")
     check_shapes(q.sizes, k.sizes, v.sizes)
     if len({array.dtype for array in (q, k, v)}) > 1:
@@ -116,9 +138,9 @@ def _check(named: dict[str, Array], offsets: Sequence[tuple[str, Array]]
 
 
 def _prepare(named: dict[str, Array], offsets: Sequence[tuple[str, Array]],
-             with_lse: bool, options: Options, captured: Captured) -> Call:
+             words: int, options: Options, captured: Captured) -> Call:
     """Checks and binds; what is to be allocated is bound at address 0."""
-    _check(named, offsets)
+    check_arrays(named, offsets, ("o", "lse"))
     q, v = named["q"], named["v"]
     sizes = (*q.sizes[:2], v.sizes[2])
     strides = result_strides(sizes, q.strides)
@@ -126,26 +148,25 @@ def _prepare(named: dict[str, Array], offsets: Sequence[tuple[str, Array]],
     bound = dict(named)
     bound.setdefault("o", Array(0, result_dtype(q.dtype), sizes, strides,
                                 q.device, None))
-    if with_lse:
-        bound.setdefault("lse", Array(0, "f32", lse_sizes, row_major(lse_sizes),
-                                      q.device, None))
-    return Call(bind_ragged(bound, offsets, options, captured), sizes, strides,
-                lse_sizes)
+    for name in NAMES[4:4 + words]:
+        bound.setdefault(name, Array(0, "f32", lse_sizes, row_major(lse_sizes),
+                                     q.device, None))
+    return Call(bind_ragged("forward", bound, offsets, options, captured),
+                sizes, strides, lse_sizes)
 
 
-def launch(q: Any, k: Any, v: Any, cu_seqlens_q: Any, cu_seqlens_k: Any,
-           options: Options, *, with_lse: bool = False, out: Any = None,
-           asked: Optional[dict[str, Any]] = None, stream: Any = None
-           ) -> tuple[Any, ...]:
-    """One call, gradients not considered: o, and lse if asked for."""
-    library = library_of(q)
-    handle = library.stream_of(q) if stream is None else handle_of(stream)
-    named = {name: library_of(array).describe(array, name, handle)
-             for name, array in zip("qkv", (q, k, v))}
+def prepare(arrays: dict[str, Any], cu_seqlens_q: Any, cu_seqlens_k: Any,
+            options: Options, *, asked: Optional[dict[str, Any]] = None,
+            stream: Any = None, written: Sequence[str] = ()) -> Prepared:
+    """Describes the arrays of a call."""
+    q = arrays["q"]
+    handle = (library_of(q).stream_of(q) if stream is None
+              else handle_of(stream))
+    named = {name: library_of(array).describe(array, name, handle,
+                                              written=name in written)
+             for name, array in arrays.items()}
     if stream is not None:
         handle_of(stream, named["q"].device)
-    if out is not None:
-        named["o"] = library_of(out).describe(out, "out", handle, written=True)
     offsets = [(name, _offsets(array, what, handle)) for name, what, array in
                zip(OFFSETS, ("cu_seqlens_q", "cu_seqlens_k"),
                    (cu_seqlens_q, cu_seqlens_k))]
@@ -156,34 +177,47 @@ def launch(q: Any, k: Any, v: Any, cu_seqlens_q: Any, cu_seqlens_k: Any,
             (max(offsets[0][1].sizes[0] - 1, 0), named["q"].sizes[1],
              *options.longest), asked)
     captured = clauses, _clauses.describe(clauses, handle, named["q"].device)
-    key: Hashable = ("varlen", options, with_lse, *(
-        (name, a.dtype, a.sizes, a.strides, a.device, a.address & 15)
-        for name, a in (*named.items(), *offsets)), *key_of_captured(captured))
+    return Prepared(named, offsets, captured, handle)
+
+
+def launch(q: Any, k: Any, v: Any, cu_seqlens_q: Any, cu_seqlens_k: Any,
+           options: Options, *, words: int = 0, out: Any = None,
+           asked: Optional[dict[str, Any]] = None, stream: Any = None
+           ) -> tuple[Any, ...]:
+    """One call, gradients not considered: o, and so many words of lse."""
+    library = library_of(q)
+    arrays = {"q": q, "k": k, "v": v}
+    if out is not None:
+        arrays["o"] = out
+    prepared = prepare(arrays, cu_seqlens_q, cu_seqlens_k, options,
+                       asked=asked, stream=stream, written=("o",))
+    named, offsets, captured, handle = prepared
+    key: Hashable = ("varlen", options, words, *prepared.key())
     call = launches.get(key)
     if call is None:
-        call = _prepare(named, offsets, with_lse, options, captured)
+        call = _prepare(named, offsets, words, options, captured)
         remember(launches, key, call)
     results = [out if out is not None else library.empty(
         q, call.sizes, call.strides,
         None if result_dtype(named["q"].dtype) == named["q"].dtype
         else result_dtype(named["q"].dtype), handle, "out")]
-    if with_lse:
+    for _ in range(words):
         results.append(library.empty(q, call.lse_sizes,
                                      row_major(call.lse_sizes), "f32", handle,
                                      "return_softmax_lse"))
     bound = dict(named)
-    for name, array in zip(("o", "lse"), results):
+    for name, array in zip(NAMES[3:], results):
         if name not in bound:
             bound[name] = library_of(array).describe(array, name, handle,
                                                      written=True)
     binding = call.binding
     if any(bound[name].address & 15 for name in bound if name not in named):
-        binding = bind_ragged(bound, offsets, options, captured)
-    others = [array for _, array in (*offsets, *captured[1])]
+        binding = bind_ragged("forward", bound, offsets, options, captured)
     binding.launch([bound[name].address for name in NAMES if name in bound]
-                   + [array.address for array in others], handle)
+                   + [array.address for array in prepared.behind], handle)
     if stream is not None:
-        for array in (q, k, v, *results, *(each.owner for each in others)):
+        for array in (q, k, v, *results,
+                      *(each.owner for each in prepared.behind)):
             if array is not None:
                 library_of(array).used_on(array, handle)
     return tuple(results)

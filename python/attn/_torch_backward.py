@@ -166,9 +166,9 @@ def _normal(inputs: _Inputs, mask: str, scale: Optional[float]
             ) -> tuple[_Inputs, tuple[str, float, bool]]:
     # Gradients come in as others make them: expanded, transposed.
     do, q, k, v, o, lse, lse_low, dlse = inputs
-    do = _dense_rows(do)
+    do = dense_rows(do)
     if dlse is not None:
-        dlse = _dense_rows(dlse)
+        dlse = dense_rows(dlse)
     if scale is None:
         scale = 1 / math.sqrt(q.shape[-1])
     kind = mask, scale, torch.are_deterministic_algorithms_enabled()
@@ -264,11 +264,11 @@ def _kernel(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
     """The gradients by attn.backward; None where no kernel is built."""
     if not q.is_cuda or q.dtype not in _KERNEL_TYPES:
         return None
-    do, q, k, v, o, lse = (_dense_rows(t) for t in (do, q, k, v, o, lse))
+    do, q, k, v, o, lse = (dense_rows(t) for t in (do, q, k, v, o, lse))
     if lse_low is not None:
-        lse_low = _dense_rows(lse_low)
+        lse_low = dense_rows(lse_low)
     if dlse is not None:
-        dlse = _dense_rows(dlse.to(torch.float32))
+        dlse = dense_rows(dlse.to(torch.float32))
     kind = (q.device, q.dtype, q.shape[1], k.shape[1], q.shape[3], v.shape[3],
             mask, dlse is None, lse_low is None, deterministic,
             *(_misaligned(t) for t in (do, q, k, v, o)))
@@ -293,9 +293,9 @@ def from_clauses(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
     if 0 in (do.numel(), q.numel(), k.numel(), v.numel()):
         return (*(empty_gradient(t).zero_() for t in (q, k, v)),
                 *(torch.zeros_like(t) for t in of_captures))
-    do = _whole_rows(do)
+    do = whole_rows(do)
     if dlse is not None:
-        dlse = _dense_rows(dlse.to(torch.float32))
+        dlse = dense_rows(dlse.to(torch.float32))
     gradients, _ = _backward.launch(
         do, q, k, v, o, lse, lse_low=lse_low, dlse=dlse, mask=mask,
         scale=scale, block_mask=block_mask, clauses=clauses,
@@ -306,9 +306,9 @@ def from_clauses(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
         gradients[3:], of_captures)))
 
 
-def _whole_rows(do: Tensor) -> Tensor:
+def whole_rows(do: Tensor) -> Tensor:
     """Gradients come in as others make them; the kernels want whole rows."""
-    do = _dense_rows(do)
+    do = dense_rows(do)
     if _misaligned(do):
         do = do.clone(memory_format=torch.contiguous_format)
     return do
@@ -322,15 +322,15 @@ def from_kept(do: Tensor, q: Tensor, k: Tensor, v: Tensor, o: Tensor,
     if 0 in (do.numel(), q.numel(), k.numel(), v.numel()):
         return tuple(empty_gradient(t).zero_()  # type: ignore[return-value]
                      for t in (q, k, v))
-    do = _whole_rows(do)
+    do = whole_rows(do)
     if dlse is not None:
-        dlse = _dense_rows(dlse.to(torch.float32))
+        dlse = dense_rows(dlse.to(torch.float32))
     inputs = do, q, k, v, o, lse, lse_low, dlse, weights, block_rows
     kind = mask, scale, torch.are_deterministic_algorithms_enabled()
     return _as_before(inputs, kind) or _launch(inputs, kind)
 
 
-def _dense_rows(tensor: Tensor) -> Tensor:
+def dense_rows(tensor: Tensor) -> Tensor:
     """The tensor, or a copy, with an innermost stride of 1."""
     if tensor.shape[-1] == 1 or tensor.stride(-1) == 1:
         return tensor

@@ -57,7 +57,10 @@ def attention_varlen(
     out, machine, schedule, precision, stream  as for `forward`
 
     Returns o, or (o, lse).  A query that sees no key has o = 0 and lse = -inf.
-    There are no gradients yet.  Raises what `forward` raises.
+    Tensors of PyTorch get gradients, also of lse, unless out, machine, precision
+    or stream is given; alibi_slopes, sinks and what functions read get none.
+    Rows of gradients behind the last sequence are not written.  Raises what
+    `forward` raises.
     """
     given = {"seqused_q": seqused_q, "seqused_k": seqused_k,
              "page_table": page_table, "block_table": block_table,
@@ -80,13 +83,15 @@ def attention_varlen(
         raise UnsupportedError(
             "no kernel of ragged sequences is called from JAX; "
             "attn.attention_varlen takes arrays of PyTorch and CuPy")
-    if library.name == "torch" and not asked and out is None and (
+    if library.name == "torch" and out is None and (
             stream is None and machine is None and precision is None):
-        operator = importlib.import_module("attn._torch_varlen").attention
-        return operator(q, k, v, cu_seqlens_q, cu_seqlens_k, options,
-                        return_softmax_lse)
+        module = importlib.import_module("attn._torch_varlen")
+        call = (q, k, v, cu_seqlens_q, cu_seqlens_k, options,
+                return_softmax_lse)
+        return (module.with_clauses(*call, asked) if asked
+                else module.attention(*call))
     library.refuse_gradient(q, k, v, function="attention_varlen")
     results = launch(q, k, v, cu_seqlens_q, cu_seqlens_k, options,
-                     with_lse=return_softmax_lse, out=out, asked=asked,
+                     words=int(return_softmax_lse), out=out, asked=asked,
                      stream=stream)
     return results if return_softmax_lse else results[0]

@@ -162,3 +162,18 @@ func.func @split(%q: !q, %k0: !q, %k1: !q) -> !q {
   %o = attn.merge (%o0, %l0), (%o1, %l1), (%c, %cl) {alignment = 8} : (!q, !l), (!q, !l), (!q, !l) -> !q
   return %o : !q
 }
+
+// -----
+
+// Sequences have gradients of their own; LSE of theirs is [heads, rows].
+!q = tensor<?x4x16xbf16>
+!k = tensor<?x2x16xbf16>
+!n = tensor<5xi32>
+// CHECK-LABEL: func.func @sequences_vjp(
+// CHECK-SAME: %[[Q:[a-z0-9]*]]: {{[^,]*}}, %[[K:[a-z0-9]*]]: {{[^,]*}}, %[[CQ:[a-z0-9]*]]: {{[^,]*}}, %[[CK:[a-z0-9]*]]: {{[^,]*}}, %[[DO:[a-z0-9]*]]: {{[^,]*}}) ->
+// CHECK: %[[F:.*]]:3 = attn.forward %[[Q]], %[[K]], %[[K]] {{.*}}-> tensor<?x4x16xbf16>, tensor<4x?xf32>, tensor<4x?xf32>
+// CHECK: attn.backward %[[DO]], %[[Q]], %[[K]], %[[K]], %[[F]]#0, %[[F]]#1 lse_low(%[[F]]#2 : tensor<4x?xf32>) mask(causal_bottom_right) ragged(%[[CQ]], %[[CK]], longest 9, 9 : tensor<5xi32>, tensor<5xi32>)
+func.func @sequences(%q: !q, %k: !k, %cu_q: !n, %cu_k: !n) -> !q {
+  %o = attn.forward %q, %k, %k mask(causal_bottom_right) ragged(%cu_q, %cu_k, longest 9, 9 : !n, !n) : !q, !k, !k -> !q
+  return %o : !q
+}

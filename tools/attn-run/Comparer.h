@@ -63,7 +63,21 @@ private:
 double addRows(std::vector<Comparer> &comparers, const AttentionOracle &oracle,
                RowRun rows);
 
-/// Ragged sequences are compared one by one (Sequences.cpp).
+/// O and LSE of an attention as what its gradients read, and those gradients:
+/// of a dense one, or of the ragged sequence of that number as one.
+void fillForwardResults(const Function &function, const Attention &attention,
+                        std::vector<HostBytes> &arrays, double budget,
+                        unsigned threads, int64_t sequence);
+std::vector<Comparison>
+compareGradients(const Function &function, const Attention &attention,
+                 size_t number, const std::vector<HostBytes> &arrays,
+                 const std::vector<size_t> &outputs, Inputs inputs,
+                 double budget, unsigned threads, int64_t sequence);
+
+/// Ragged sequences are filled and compared one by one (Sequences.cpp).
+void fillRagged(const Function &function, const Attention &attention,
+                std::vector<HostBytes> &arrays, double budget,
+                unsigned threads);
 std::vector<Comparison> compareRagged(const Function &function, size_t number,
                                       const std::vector<HostBytes> &arrays,
                                       const std::vector<size_t> &outputs,

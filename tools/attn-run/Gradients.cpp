@@ -46,10 +46,10 @@ static void setHead(HostBytes &array, int64_t batch, int64_t head,
                });
 }
 
-static void fillForwardResults(const Function &function,
-                               const Attention &attention,
-                               std::vector<HostBytes> &arrays, double budget,
-                               unsigned threads) {
+void run::fillForwardResults(const Function &function,
+                             const Attention &attention,
+                             std::vector<HostBytes> &arrays, double budget,
+                             unsigned threads, int64_t sequence) {
   auto find = [&](const char *role) -> HostBytes * {
     auto found = attention.inputs.find(role);
     return found == attention.inputs.end() ? nullptr : &arrays[found->second];
@@ -58,7 +58,7 @@ static void fillForwardResults(const Function &function,
   if (!o && !lse && !low)
     return;
   const Problem &p = attention.problem;
-  AttentionOracle oracle(function, attention, arrays, threads);
+  AttentionOracle oracle(function, attention, arrays, threads, sequence);
   ScoreSizes scores(attention, oracle.q, oracle.k);
   // Where nothing is compared: weights that do not overflow.
   if (o)
@@ -97,8 +97,11 @@ void run::fillForwardResults(const Function &function,
                              std::vector<HostBytes> &arrays, double budget,
                              unsigned threads) {
   for (const Attention &attention : function.attentions)
-    if (attention.isBackward())
-      ::fillForwardResults(function, attention, arrays, budget, threads);
+    if (attention.isBackward() && attention.problem.ragged)
+      fillRagged(function, attention, arrays, budget, threads);
+    else if (attention.isBackward())
+      fillForwardResults(function, attention, arrays, budget, threads,
+                         /*sequence=*/0);
 }
 
 //===----------------------------------------------------------------------===//
@@ -128,13 +131,21 @@ run::compareGradients(const Function &function, size_t number,
                       const std::vector<HostBytes> &arrays,
                       const std::vector<size_t> &outputs, Inputs inputs,
                       double budget, unsigned threads) {
-  const Attention &attention = function.attentions[number];
+  return compareGradients(function, function.attentions[number], number, arrays,
+                          outputs, inputs, budget, threads, /*sequence=*/0);
+}
+
+std::vector<Comparison>
+run::compareGradients(const Function &function, const Attention &attention,
+                      size_t number, const std::vector<HostBytes> &arrays,
+                      const std::vector<size_t> &outputs, Inputs inputs,
+                      double budget, unsigned threads, int64_t sequence) {
   const Problem &p = attention.problem;
   Floats dO(arrays[attention.input("do")]);
   std::vector<float> dlse;
   if (p.dlse)
     dlse = Floats(arrays[attention.input("dlse")]).values;
-  AttentionOracle oracle(function, attention, arrays, threads);
+  AttentionOracle oracle(function, attention, arrays, threads, sequence);
   ScoreSizes scores(attention, oracle.q, oracle.k);
   std::vector<Comparer> comparers =
       comparersOf(function, number, arrays, outputs, oracle, scores, inputs);

@@ -138,11 +138,16 @@ std::vector<Comparison> run::compareAll(const Function &function,
                                         unsigned threads) {
   std::vector<Comparison> comparisons;
   for (auto [number, attention] : llvm::enumerate(function.attentions)) {
-    auto compare = attention.isBackward()     ? compareGradients
-                   : attention.problem.ragged ? compareRagged
-                                              : compareForward;
-    llvm::append_range(comparisons, compare(function, number, arrays, outputs,
-                                            inputs, budget, threads));
+    auto compare = [&](auto how) {
+      llvm::append_range(comparisons, how(function, number, arrays, outputs,
+                                          inputs, budget, threads));
+    };
+    if (attention.problem.ragged)
+      compare(compareRagged);
+    else if (attention.isBackward())
+      compare([](auto &&...all) { return compareGradients(all...); });
+    else
+      compare(compareForward);
   }
   for (size_t number = 0; number < function.merges.size(); ++number)
     llvm::append_range(comparisons,

@@ -34,6 +34,18 @@ static HostBytes sequenceOf(const HostBytes &array, int64_t first,
   return rows;
 }
 
+/// The rows of a sequence, back to where they were cut out.
+static void putBack(const HostBytes &rows, HostBytes &array, int64_t first) {
+  bool isStatistic = array.shape.sizes.size() == 2;
+  forEachIndex(rows.shape.sizes, [&](llvm::ArrayRef<int64_t> at) {
+    int64_t row = first + at[2];
+    if (isStatistic)
+      array.set({at[1], row}, rows.get(at));
+    else
+      array.set({row, at[1], at[3]}, rows.get(at));
+  });
+}
+
 /// What is worst, or adds up.
 static void addTo(Comparison &all, const Comparison &one) {
   all.rows += one.rows;
@@ -56,51 +68,114 @@ beginningOf(const std::vector<Comparer> &comparers) {
   return all;
 }
 
+namespace {
+
+/// A sequence as an attention of its own, and its arrays, which are copies.
+struct Sequence {
+  int64_t number;
+  const std::vector<HostBytes> &whole;
+  int64_t firstQuery, firstKey;
+  Attention attention;
+  std::vector<HostBytes> arrays;
+
+  bool isEmpty() const {
+    const Problem &p = attention.problem;
+    return p.queries == 0 && (p.keys == 0 || !attention.isBackward());
+  }
+  void cut(size_t slot, bool isOfKeys) {
+    const Problem &p = attention.problem;
+    arrays[slot] = sequenceOf(whole[slot], isOfKeys ? firstKey : firstQuery,
+                              isOfKeys ? p.keys : p.queries);
+  }
+};
+
+} // namespace
+
+static bool isOfKeys(llvm::StringRef role) {
+  return shapeOf(role)[2] == Extent::keys;
+}
+
+/// A sequence, with what is read of it cut out.
+static Sequence cutOut(const Attention &attention,
+                       const std::vector<HostBytes> &arrays, int64_t number) {
+  auto offset = [&](unsigned which, int64_t place) {
+    return arrays[attention.clauseInput(ClauseGroup::offsets, which).position]
+        .getWhole({place});
+  };
+  int64_t query = offset(0, number), key = offset(1, number);
+  Lengths lengths{offset(0, number + 1) - query, offset(1, number + 1) - key};
+  Sequence one{number, arrays, query, key, attention, arrays};
+  one.attention.problem = denseOf(attention.problem, lengths);
+  for (const auto &[role, slot] : attention.inputs)
+    one.cut(slot, isOfKeys(role));
+  return one;
+}
+
+void run::fillRagged(const Function &function, const Attention &attention,
+                     std::vector<HostBytes> &arrays, double budget,
+                     unsigned threads) {
+  for (int64_t n = 0; n < attention.problem.batch; ++n) {
+    Sequence one = cutOut(attention, arrays, n);
+    fillForwardResults(function, one.attention, one.arrays, budget, threads, n);
+    for (const char *role : {"o", "lse", "lse_low"}) {
+      auto found = attention.inputs.find(role);
+      if (found != attention.inputs.end())
+        putBack(one.arrays[found->second], arrays[found->second],
+                one.firstQuery);
+    }
+  }
+}
+
+/// O and LSE of a sequence, all rows.
+static std::vector<Comparison>
+compareForward(const Function &function, size_t number, const Sequence &one,
+               const std::vector<size_t> &outputs, Inputs inputs,
+               unsigned threads) {
+  const Problem &p = one.attention.problem;
+  AttentionOracle oracle(function, one.attention, one.arrays, threads,
+                         one.number);
+  ScoreSizes scores(one.attention, oracle.q, oracle.k);
+  std::vector<Comparer> comparers = comparersOf(
+      function, number, one.arrays, outputs, oracle, scores, inputs);
+  double size = addRows(comparers, oracle, {0, p.queries});
+  std::vector<Comparison> all;
+  for (Comparer &comparer : comparers)
+    all.push_back(comparer.finish(p.queries, p.queries,
+                                  comparer.isLse()
+                                      ? lseToleranceOf(p, scores.largest())
+                                      : toleranceOf(p, scores.largest()),
+                                  size));
+  return all;
+}
+
 std::vector<Comparison> run::compareRagged(const Function &function,
                                            size_t number,
                                            const std::vector<HostBytes> &arrays,
                                            const std::vector<size_t> &outputs,
-                                           Inputs inputs, double,
+                                           Inputs inputs, double budget,
                                            unsigned threads) {
   const Attention &attention = function.attentions[number];
-  auto offsetsOf = [&](unsigned which) -> const HostBytes & {
-    return arrays[attention.clauseInput(ClauseGroup::offsets, which).position];
-  };
-  const HostBytes &ofQueries = offsetsOf(0), &ofKeys = offsetsOf(1);
   std::vector<Comparison> all;
   for (int64_t n = 0; n < attention.problem.batch; ++n) {
-    int64_t query = ofQueries.getWhole({n}), key = ofKeys.getWhole({n});
-    Lengths lengths{ofQueries.getWhole({n + 1}) - query,
-                    ofKeys.getWhole({n + 1}) - key};
-    Attention one = attention;
-    one.problem = denseOf(attention.problem, lengths);
-    std::vector<HostBytes> own = arrays;
-    auto cut = [&](size_t slot, bool isOfKeys) {
-      own[slot] = sequenceOf(arrays[slot], isOfKeys ? key : query,
-                             isOfKeys ? lengths.keys : lengths.queries);
-    };
-    for (const char *role : {"q", "k", "v"})
-      cut(attention.input(role), role[0] != 'q');
-    for (auto [output, slot] : llvm::zip_equal(function.outputs, outputs))
-      if (output.of == Output::Of::attention && output.attention == number)
-        cut(slot, /*isOfKeys=*/false);
-    AttentionOracle oracle(function, one, own, threads, n);
-    ScoreSizes scores(one, oracle.q, oracle.k);
-    std::vector<Comparer> comparers =
-        comparersOf(function, number, own, outputs, oracle, scores, inputs);
-    if (all.empty())
+    Sequence one = cutOut(attention, arrays, n);
+    if (all.empty()) {
+      AttentionOracle oracle(function, one.attention, one.arrays, threads, n);
+      ScoreSizes scores(one.attention, oracle.q, oracle.k);
       all = beginningOf(comparersOf(function, number, arrays, outputs, oracle,
                                     scores, inputs));
-    if (lengths.queries == 0)
+    }
+    if (one.isEmpty())
       continue;
-    double size = addRows(comparers, oracle, {0, lengths.queries});
-    for (auto [comparer, sum] : llvm::zip_equal(comparers, all))
-      addTo(sum,
-            comparer.finish(lengths.queries, lengths.queries,
-                            comparer.isLse()
-                                ? lseToleranceOf(one.problem, scores.largest())
-                                : toleranceOf(one.problem, scores.largest()),
-                            size));
+    for (auto [output, slot] : llvm::zip_equal(function.outputs, outputs))
+      if (output.of == Output::Of::attention && output.attention == number)
+        one.cut(slot, isOfKeys(output.role));
+    std::vector<Comparison> alone =
+        attention.isBackward()
+            ? compareGradients(function, one.attention, number, one.arrays,
+                               outputs, inputs, budget, threads, n)
+            : compareForward(function, number, one, outputs, inputs, threads);
+    for (auto [sum, comparison] : llvm::zip_equal(all, alone))
+      addTo(sum, comparison);
   }
   return all;
 }

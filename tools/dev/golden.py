@@ -88,7 +88,9 @@ def types_of(problem):
         return {
             "q": array(queries, heads, d), "k": array(keys, kv_heads, d),
             "v": array(keys, kv_heads, e),
-            "o": array(queries, heads, e, of=result), "lse": row, "low": row,
+            "o": array(queries, heads, e, of=result),
+            "do": array(queries, heads, e, of=result),
+            "lse": row, "low": row, "dlse": row,
             "cu_q": array(batch + 1, of=problem["ragged"]),
             "cu_k": array(batch + 1, of=problem["ragged"]),
             **{f"x{i}": kind for i, kind in enumerate(captures_of(problem))},

@@ -249,7 +249,7 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
 
     Every sequence is attention of its own: masks are those of its queries and
     keys, `i`, `j`, `nq` and `nk` of regions count in it, and `b` is its number. It
-    may have no queries or no keys.
+    may have no queries or no keys; of such a one all rows have gradients of 0.
 
     **Text.** Clauses (`mask`, `scale`, `precision`, `outs` and those of above)
     come in any order, each once, but `captures` in front of the regions. An attribute that the op does not know and that names no dialect
@@ -519,12 +519,12 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
       they are results, and `outs` is absent or has one destination of the same
       type for each. On memrefs they are `outs`, and there are no results.
     - (C3) Q, K, V, O, their gradients, W and R have rank 4, LSE, its low word
-      and dLSE have rank 3.
+      and dLSE have rank 3. Ragged, one less.
     - (C4) A memref has a strided layout whose innermost stride is 1.
     - (C5) Q, K and V have one element type: bf16, f16 or f32.
     - (C6) O, the gradients of Q, K, V and O, and W have the element type of Q;
       LSE, its low word, dLSE and R have f32.
-    - (C7) Q, K and V have the same batch size.
+    - (C7) Q, K and V have the same batch size, unless they are ragged.
     - (C8) Head counts are static and positive, also in the other arrays; K and
       V have the same, and that of Q is a multiple of it.
     - (C9) K and V have the same number of rows.
@@ -535,7 +535,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
       `[batch, heads, queries, keys]`.
     - (C12) The shape of LSE, its low word and dLSE is `[batch, heads,
       queries]`, that of R `[batch, heads, 2 ceil(keys / 256), queries]`.
-    - (C13) Sizes are within the limits of `attn.forward`.
+    - (C13) Ragged shapes, and limits of sizes, are as for `attn.forward`.
     - (C14) The numbers of a mask are between 0 and 2^30.
     - (C15) The scale is finite.
     - (C16) An output memref is none of the operands that come in, and no two
@@ -560,7 +560,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
     - (C31) `transposed` has a list for each list of `blocks`, with blocks of
       keys for rows and blocks of queries for columns.
     - (C33) Offsets of `ragged` are as for `attn.forward`.
-    - (C34) What goes with them is as for `attn.forward`.
+    - (C34) So is what goes with them, without `gradients` of captures and sinks.
     - (C37) Arrays of short forms are as large as for `attn.forward`.
 
     #### Rationale: O and LSE are operands

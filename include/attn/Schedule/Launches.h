@@ -155,9 +155,10 @@ public:
 
   /// Strips of whole blocks of queries, of a head.
   Number stripsOfHead() {
-    int64_t ofBlock = launches.stripsOfBlock;
-    return a.times(a.ceilDiv(call.queries, kStripRows * ofBlock),
-                   a.constant(ofBlock));
+    int64_t ofBlock = launches.stripsOfBlock, rows = kStripRows * ofBlock;
+    Number blocks =
+        areSlots() ? slots(call.queries, rows) : a.ceilDiv(call.queries, rows);
+    return a.times(blocks, a.constant(ofBlock));
   }
   /// Strips of whole tiles of queries, of a head of a round.
   Number stripsOfTiles() {
@@ -167,11 +168,19 @@ public:
   }
 
 private:
+  bool areSlots() const { return problem.ragged && !problem.ragged->isStandIn; }
+  /// Of all sequences (Ragged.h); without any there are no offsets to read.
+  Number slots(Number rows, int64_t ofSlot) {
+    return a.times(a.plus(a.floorDiv(rows, ofSlot), call.batch),
+                   a.least(call.batch, a.constant(1)));
+  }
   /// Tiles of rows of a head, or of those in a round.
   Number rowTiles(const LaunchShape &shape) {
-    if (problem.ragged && !problem.ragged->isStandIn) // slots, see Ragged.h
-      return a.plus(a.floorDiv(call.queries, shape.rows), call.batch);
     Number rows = shape.ownsKeys ? call.keys : call.queries;
+    if (areSlots()) {
+      Number units = slots(rows, shape.rows * shape.unit);
+      return shape.unit == 1 ? units : a.times(units, a.constant(shape.unit));
+    }
     bool isOfStrip = shape.ownsKeys != launches.rounds.cutsQueries();
     if (shape.isInRounds && isOfStrip)
       rows = a.least(rows, a.constant(launches.rounds.strip));
@@ -180,8 +189,8 @@ private:
   }
   /// Heads of all batch entries, or of those in a round, that have tiles.
   Number headsWithTiles(const LaunchShape &shape) {
-    if (problem.ragged && !problem.ragged->isStandIn)
-      return call.heads;
+    if (areSlots())
+      return shape.ownsKeys ? call.keyHeads : call.heads;
     if (!shape.isInRounds)
       return a.times(shape.ownsKeys ? call.keyHeads : call.heads, call.batch);
     Number all = roundHeads();

@@ -75,7 +75,7 @@ struct Sequences {
   Lengths lengths;
 };
 /// Those that are known, or as many of the longest as there may be; without
-/// those that have no queries.
+/// those that have no rows with tiles: no queries, and for gradients no keys.
 std::vector<Sequences> sequencesOf(const Problem &problem);
 Problem denseOf(const Problem &problem, const Lengths &lengths);
 

@@ -58,10 +58,7 @@ public:
     problem = packing.problem;
     for (const AttentionArray &array : packedArrays(b, op, packing)) {
       ArgumentRole role = *roleOfArray(op, array.role);
-      values.setArray(
-          b, role, problem.ragged ? asOneEntry(b, array.value) : array.value);
-      if (problem.ragged) // tiles have the number of a sequence there
-        values.set(role.at(Facet::strideBatch), constant(b.getI64Type(), 0));
+      setRows(role, problem.ragged ? asOneEntry(b, array.value) : array.value);
     }
     addLists(op, ClauseGroup::partial,
              {Role::partialCounts, Role::partialBlocks});
@@ -259,6 +256,13 @@ private:
                    std::nullopt, elementTypeOf(argument));
   }
 
+  /// Rows of a batch entry; tiles of sequences have their numbers there.
+  void setRows(const ArgumentRole &role, Value array) {
+    values.setArray(b, role, array);
+    if (problem.ragged)
+      values.set(role.at(Facet::strideBatch), constant(b.getI64Type(), 0));
+  }
+
   /// Memory that a launch has for itself, if there are more keys than that.
   Value ofBlocks(int64_t words, std::optional<int64_t> beyond) {
     auto type = MemRefType::get({words}, b.getI32Type());
@@ -271,7 +275,7 @@ private:
   void addStrips(const ArgumentRole &role, Type argument, int64_t perStrip,
                  const LaunchShape &shape) {
     Value strips = shape.isInRounds ? waitingStrips() : sizes().stripsOfHead();
-    values.set(role, scratch({batch, heads, strips}, perStrip,
+    values.set(role, scratch({valueOf(Extent::batch), heads, strips}, perStrip,
                              elementTypeOf(argument)));
   }
 
@@ -297,7 +301,7 @@ private:
     SmallVector<Value> sizes;
     for (Extent extent : factsOf(role).shape)
       sizes.push_back(valueOf(extent));
-    values.setArray(b, role, scratch(sizes, std::nullopt, b.getF32Type()));
+    setRows(role, scratch(sizes, std::nullopt, b.getF32Type()));
   }
 
   /// Sums that wait from one strip of keys to the next: none, if there is one.
@@ -305,16 +309,17 @@ private:
     return beyondKeys(launches.rounds.strip, sizes().stripsOfTiles());
   }
 
+  Value tileOfEach() { return a.times(batch, index(kLeastTileRows)); }
   Value valueOf(Size size) {
     switch (size) {
     case Size::batch: // of ragged sequences see limitedBy
       return problem.ragged ? index(1) : batch;
     case Size::queries:
-      if (problem.ragged)
-        return a.plus(queries, a.times(batch, index(kLeastTileRows)));
-      return queries;
+      return problem.ragged ? a.plus(queries, tileOfEach()) : queries;
     case Size::keys:
-      return keys;
+      return problem.ragged && problem.direction == Direction::backward
+                 ? a.plus(keys, tileOfEach())
+                 : keys;
     case Size::heads:
     case Size::kvHeads:
     case Size::group:
@@ -327,8 +332,8 @@ private:
 
   Value valueOf(Extent extent) {
     switch (extent) {
-    case Extent::batch:
-      return batch;
+    case Extent::batch: // sequences are rows of one entry
+      return valueOf(Size::batch);
     case Extent::heads:
       return heads;
     case Extent::kvHeads:

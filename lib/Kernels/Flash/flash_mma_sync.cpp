@@ -41,7 +41,7 @@ public:
       attend();
     } else { // a slot may have no rows
       allocate();
-      b.when(RaggedRows::hasRows(tile), [&] { attend(); });
+      b.when(firstRow < queries, [&] { attend(); });
     }
     ReturnOp::create(b);
     return kernel;

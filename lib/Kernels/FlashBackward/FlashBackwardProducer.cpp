@@ -44,21 +44,27 @@ public:
 
 private:
   void loadKeys(Place once, const Tile &tile) {
-    f.ringK.load(b, once, f.map("k"), tile.batch, tile.head, tile.row,
-                 f.bufferK);
-    f.ringV.load(b, once, f.map("v"), tile.batch, tile.head, tile.row,
-                 f.bufferV);
+    auto load = [&](const Ring &ring, StringRef array, Value buffer) {
+      Corner at = Corner::ofKeys(b, f.map(array), tile, tile.row);
+      ring.load(b, once, f.map(array), at.batch, tile.head, at.row, buffer);
+    };
+    load(f.ringK, "k", f.bufferK);
+    load(f.ringV, "v", f.bufferV);
+  }
+
+  void loadQueries(const Ring &ring, StringRef array, Place place,
+                   const Tile &tile, const GradientStep &step, Value buffer) {
+    Corner at = Corner::ofQueries(b, f.map(array), tile, step.block * f.block);
+    ring.load(b, place, f.map(array), at.batch, step.head, at.row, buffer);
   }
 
   void loadQuery(Place place, const Tile &tile, const GradientStep &step) {
-    f.ringQ.load(b, place, f.map("q"), tile.batch, step.head,
-                 step.block * f.block, f.bufferQ);
+    loadQueries(f.ringQ, "q", place, tile, step, f.bufferQ);
   }
 
   /// dO and the statistics of a step's queries.
   void loadGradient(Place place, const Tile &tile, const GradientStep &step) {
-    f.ringGradient.load(b, place, f.map("do"), tile.batch, step.head,
-                        step.block * f.block, f.bufferGradient);
+    loadQueries(f.ringGradient, "do", place, tile, step, f.bufferGradient);
     f.loadStatistics(f.ringGradient, place, tile, step);
   }
 

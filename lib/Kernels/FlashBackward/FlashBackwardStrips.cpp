@@ -24,8 +24,11 @@ Scalar FlashBackwardFrame::imagePlace(const StripRows &at,
 void FlashBackwardFrame::storeSums(const StripRows &at, int64_t columns) const {
   auto type = ViewType::get(b.getContext(), problem.headDim, element,
                             request.alignmentOf("dq"));
-  Value view = arguments.view(b, "dq", type, at.batch, at.head,
-                              arguments.get(b, "queries"));
+  bool isOfSequence = at.sequence.isOfSequence();
+  Value view =
+      arguments.view(b, "dq", type, at.batch, at.head,
+                     isOfSequence ? at.queries : arguments.get(b, "queries"),
+                     /*column=*/Scalar(), at.sequence.firstQuery);
   int64_t pieces = gradientColumns / columns;
   auto load = [&](int64_t image, int64_t piece) -> Value {
     auto sums = LoadRegistersOp::create(
@@ -101,13 +104,13 @@ KernelOp attn::finishStrips(FlashBackwardFrame &f) {
   if (f.firstStores) {
     declareProblem(f.arguments, b, f.problem.mask);
   } else {
-    for (StringRef size : {"queries", "heads"})
-      f.arguments.scalar(size, b.getI32Type());
+    declareStripSizes(f);
     f.arguments.scalar("scale", b.getF32Type());
   }
   KernelOp kernel = f.arguments.createKernel(b, f.request, kWarpsPerGroup);
   // The sums that the main launch added to last are still in L2.
-  f.storeSums(StripRows(f, /*fromEnd=*/true), f.gradientColumns);
+  StripRows at(f, /*fromEnd=*/true);
+  at.ifAny(b, [&] { f.storeSums(at, f.gradientColumns); });
   ReturnOp::create(b);
   return kernel;
 }
@@ -203,5 +206,6 @@ SmallVector<Value> FlashBackwardFrame::orZeros(Scalar strip,
 
 Scalar FlashBackwardFrame::parityBehind(Scalar parity, const Walk &walk) const {
   Scalar next = parity ^ 1;
-  return walksOnlySeen ? b.select(b.i32(0) < walk.steps, next, parity) : next;
+  bool mayHaveNone = walksOnlySeen || problem.ragged;
+  return mayHaveNone ? b.select(b.i32(0) < walk.steps, next, parity) : next;
 }

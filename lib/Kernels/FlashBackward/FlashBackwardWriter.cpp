@@ -91,7 +91,7 @@ private:
         [&](Scalar number, ValueRange p) -> SmallVector<Value> {
           Scalar parity = b.wrap(p[0]);
           GradientStep step{b.wrap(p[1]), b.wrap(p[2])};
-          Scalar block = f.numberOf(tile.batch, step.head, step.block);
+          Scalar block = f.numberOf(tile, step.head, step.block);
           if (f.firstStores)
             addStep(parity, block, f.isFirst(tile, step.block));
           else
@@ -114,7 +114,7 @@ private:
         [&](Hear hear, ValueRange p) -> SmallVector<Value> {
           Scalar parity = b.wrap(p[0]);
           GradientStep step = hear();
-          Scalar block = f.numberOf(tile.batch, step.head, step.block);
+          Scalar block = f.numberOf(tile, step.head, step.block);
           forEachGroup(parity, [&](int64_t group) { add(block, group); });
           if (f.finishesBeside)
             b.when(b.i32(0) < b.wrap(p[1]),
@@ -145,8 +145,7 @@ private:
     FlashBackwardFrame::Turn turn = f.turnOf(tile);
     auto pass = [&](const GradientStep &step, int64_t inFlight) {
       TmaStoreWaitOp::create(b, uint32_t(inFlight), /*complete=*/true);
-      f.passTurn(turn, step.block,
-                 f.numberOf(tile.batch, step.head, step.block));
+      f.passTurn(turn, step.block, f.numberOf(tile, step.head, step.block));
     };
     ValueRange last = b.loop(
         b.i32(0), walk.steps,
@@ -155,7 +154,7 @@ private:
           Scalar parity = b.wrap(p[0]);
           GradientStep step{b.wrap(p[1]), b.wrap(p[2])};
           GradientStep before{b.wrap(p[3]), b.wrap(p[4])};
-          Scalar block = f.numberOf(tile.batch, step.head, step.block);
+          Scalar block = f.numberOf(tile, step.head, step.block);
           Scalar isFirst = f.isFirst(turn, step.block);
           f.awaitTurn(turn, step.block, block);
           for (int64_t group = 0; group < f.groups; ++group)
@@ -188,9 +187,10 @@ private:
   Scalar storeTile(const Tile &tile, Scalar parity) {
     for (StringRef gradient : {"dv", "dk"}) {
       forEachGroup(parity, [&](int64_t group) {
+        Corner at = Corner::ofKeys(b, f.map(gradient), tile,
+                                   tile.row + group * kGroupRows);
         TmaStoreOp::create(b, f.staging, /*source_row=*/b.i32(0),
-                           f.map(gradient), tile.batch, tile.head,
-                           tile.row + group * kGroupRows,
+                           f.map(gradient), at.batch, tile.head, at.row,
                            /*column=*/b.i32(0),
                            /*stage=*/b.i32(group));
       });

@@ -159,6 +159,8 @@ private:
     if (lists)
       llvm::append_values(init, first.partialSteps, first.fullSteps, start.slot,
                           start.parity);
+    if (problem.ragged)
+      llvm::append_values(init, first.queries, first.keys);
     if (scoring.any())
       llvm::append_values(init, first.head, first.batch);
     b.repeat(
@@ -172,13 +174,18 @@ private:
     auto at = [&](int i) { return b.wrap(s[i]); };
     Tile tile{at(0), b.i32(0), b.i32(0)}; // of any head
     if (scoring.any())
-      tile = {at(0), at(7), at(8)};
+      tile = problem.ragged ? Tile{at(0), at(9), at(10)}
+                            : Tile{at(0), at(7), at(8)};
+    if (problem.ragged)
+      tile.queries = at(7), tile.keys = at(8);
     Place message{at(1), at(2)}, once{b.i32(0), at(3)};
     Walk walk = walkOf(tile);
     // What all keys of the tile see.
+    KeyBand band = bandOf(tile);
+    Scalar keys = ownRowsOf(tile);
     KeyBand::Keys seen =
-        band->seenBy(b, tile.row, b.min(tile.row + own, ownRows) - 1);
-    Scalar isWhole = tile.row + own <= ownRows;
+        band.seenBy(b, tile.row, b.min(tile.row + own, keys) - 1);
+    Scalar isWhole = tile.row + own <= keys;
 
     Scalar hasSteps = b.i32(0) < walk.steps;
     awaitKeys(hasSteps, once);
@@ -194,7 +201,7 @@ private:
           GradientStep at{scoring.any() ? b.wrap(p[7]) : walk.firstHead,
                           b.wrap(p[6])};
           Scalar row = at.block * block;
-          Scalar isOpen = band->isOpen(seen, row, block, isWhole);
+          Scalar isOpen = band.isOpen(seen, row, block, isWhole);
           Scalar isLast = step == walk.steps - 1;
           State next =
               multiply(unpack(p.take_front(6)), once, [&]() -> AboutFrom {
@@ -203,8 +210,8 @@ private:
                   Scalar from = first ? row + first : row;
                   return aboutRun(
                       isLast, isOpen, from, rows, [=](Value scores) {
-                        return band->hide(b, scores, tile.row + warpRow, from,
-                                          /*endOfRows=*/ownRows);
+                        return band.hide(b, scores, tile.row + warpRow, from,
+                                         /*endOfRows=*/keys);
                       });
                 };
               });
@@ -225,6 +232,8 @@ private:
         message.parity,   parityBehind(once.parity, walk),
         state.place.slot, state.place.parity,
         state.turn};
+    if (problem.ragged)
+      llvm::append_values(result, next.queries, next.keys);
     if (scoring.any())
       llvm::append_values(result, next.head, next.batch);
     return result;
@@ -275,7 +284,7 @@ private:
   Scoring::Rows rowsOf(const Tile &tile, Scalar head) const {
     if (!scoring.any())
       return {};
-    return scoredRows(tile.batch, head, tile.row + warpRow);
+    return scoredRows(tile, head, tile.row + warpRow);
   }
 
   void awaitKeys(Scalar condition, Place once) {

@@ -32,6 +32,8 @@ KernelOp GradientFrame::createKernel() {
   if (problem.pattern)
     BlockLists::declare(arguments, b,
                         ownsKeys ? ListSide::keys : ListSide::queries);
+  if (problem.ragged)
+    RaggedRows::declare(arguments, b, problem);
   // The producer's warpgroup has the writer too.
   return createKernel(kWarpsPerGroup * (groups + 1));
 }
@@ -54,7 +56,8 @@ void GradientFrame::enterSide() {
     band.emplace(KeyBand::seeing(b, arguments, problem.mask));
   else
     band.emplace(b, arguments, problem.mask);
-  blocks.emplace(*band, ownRows, own, streamed);
+  TileBlocks all(*band, ownRows, own, streamed);
+  blocks.emplace(ownsKeys ? all.ofKeys() : all);
   if (problem.pattern)
     lists.emplace(b, arguments, problem.pattern->size(), streamed,
                   ownsKeys ? ListSide::keys : ListSide::queries);
@@ -159,6 +162,15 @@ Scalar GradientFrame::numberOf(Scalar batch, Scalar head, Scalar block) const {
   return (batch * arguments.get(b, "heads") + head) * ofHead + block;
 }
 
+Scalar GradientFrame::numberOf(const Tile &tile, Scalar head,
+                               Scalar block) const {
+  if (!tile.isOfSequence())
+    return numberOf(tile.batch, head, block);
+  RaggedRows slots(arguments, this->block);
+  return head * slots.slots(b) +
+         slots.firstSlot(b, tile.firstQuery, tile.batch) + block;
+}
+
 Value GradientFrame::statistics(Scalar number, int64_t first,
                                 Scalar count) const {
   auto type = ViewType::get(b.getContext(), ViewType::kVector, b.getF32Type(),
@@ -174,18 +186,20 @@ Value GradientFrame::statistics(Scalar number, int64_t first,
 Value GradientFrame::statisticOf(const Tile &tile, Scalar row, Statistic which,
                                  int64_t rows) const {
   // Rows behind the head's last block are behind the rows of that one.
-  Scalar number = b.min(row / block, (ownRows - 1) / block);
+  Scalar rowsOfHead = ownRowsOf(tile);
+  Scalar number = b.min(row / block, (rowsOfHead - 1) / block);
   Scalar begin = number * block;
-  Scalar count = b.min(ownRows - begin, b.i32(block));
-  Value all = statistics(numberOf(tile.batch, tile.head, number),
-                         firstOf(which), count);
+  Scalar count = b.min(rowsOfHead - begin, b.i32(block));
+  Value all =
+      statistics(numberOf(tile, tile.head, number), firstOf(which), count);
   auto load = [&]() -> SmallVector<Value> {
     return {LoadRowOp::create(b, b.rowType(rows), all, row - begin)};
   };
-  if (!lists)
+  if (!lists && !problem.ragged)
     return load()[0];
   // A tile without steps asks for none.
-  return b.choose(hasSteps(tile), load, [&]() -> SmallVector<Value> {
+  Scalar asks = lists ? hasSteps(tile) : b.i32(0) < streamedRowsOf(tile);
+  return b.choose(asks, load, [&]() -> SmallVector<Value> {
     return {b.fill(b.f32(0), b.rowType(rows))};
   })[0];
 }
@@ -215,9 +229,8 @@ void GradientFrame::loadStatistics(const Ring &ring, Place place,
                                    const Tile &tile,
                                    const GradientStep &step) const {
   LoadWordsOp::create(b, arguments.get(b, "scratch_statistics"),
-                      numberOf(tile.batch, step.head, step.block),
-                      bufferStatistics, place.slot, ring.fullBarrier(),
-                      place.slot);
+                      numberOf(tile, step.head, step.block), bufferStatistics,
+                      place.slot, ring.fullBarrier(), place.slot);
 }
 
 void GradientFrame::reserveStatistics(int64_t slots) {
@@ -311,15 +324,33 @@ Value GradientFrame::differentiate(const Weighed &weighed, Value gradient,
 // Walks
 //===----------------------------------------------------------------------===//
 
+Scalar GradientFrame::ownRowsOf(const Tile &tile) const {
+  if (!tile.isOfSequence())
+    return ownRows;
+  return ownsKeys ? tile.keys : tile.queries;
+}
+
+Scalar GradientFrame::streamedRowsOf(const Tile &tile) const {
+  if (!tile.isOfSequence())
+    return streamedRows;
+  return ownsKeys ? tile.queries : tile.keys;
+}
+
+KeyBand GradientFrame::bandOf(const Tile &tile) const {
+  if (!tile.isOfSequence())
+    return *band;
+  return band->ofSequence(b, ownRowsOf(tile), streamedRowsOf(tile));
+}
+
 Walk GradientFrame::walkOf(const Tile &tile) const {
   KeyWalk walk = blocks->walkOf(b, tile, walksUp);
   Scalar steps = walk.steps();
   if (ownsKeys)
     steps = steps * sharers;
-  Scalar walks = b.i32(0) < streamedRows;
+  Scalar walks = b.i32(0) < streamedRowsOf(tile);
   if (walksOnlySeen) {
-    Scalar last = b.min(tile.row + own, ownRows) - 1;
-    KeyBand::Keys seen = band->seenBy(b, tile.row, last);
+    Scalar last = b.min(tile.row + own, ownRowsOf(tile)) - 1;
+    KeyBand::Keys seen = bandOf(tile).seenBy(b, tile.row, last);
     walks = seen.someFirst < seen.someEnd;
   }
   return {walk, ownsKeys ? tile.head * sharers : tile.head / sharers,
@@ -386,6 +417,10 @@ Value GradientFrame::hide(Value scores, Scalar row, const GradientStep &step,
 
 void GradientFrame::reserveQueues(int64_t consumers, int64_t others,
                                   int64_t ofSteps) {
+  if (problem.ragged) {
+    queue = tileQueueOfSequences(b, consumers + others, ownsKeys);
+    return;
+  }
   if (!lists) {
     queue = tileQueue(b, consumers + others);
     return;
@@ -401,7 +436,9 @@ static BlockOfHead stripOf(const GradientFrame &f, bool fromEnd) {
   Scalar number = b.programId(0);
   if (fromEnd)
     number = b.gridSize(0) - 1 - number;
-  Scalar blocks = b.ceilDiv(f.arguments.get(b, "queries"), f.block);
+  Scalar blocks = f.problem.ragged
+                      ? RaggedRows(f.arguments, f.block).slots(b)
+                      : b.ceilDiv(f.arguments.get(b, "queries"), f.block);
   return BlockOfHead::of(b, number, blocks * (f.block / kStripRows),
                          f.arguments.get(b, "heads"));
 }
@@ -411,6 +448,13 @@ StripRows::StripRows(const GradientFrame &f, bool fromEnd)
 
 StripRows::StripRows(const GradientFrame &f, const BlockOfHead &at)
     : tile(at.number), head(at.head), batch(at.batch), warp(f.b.warpId()) {
+  if (f.problem.ragged) { // the number of a slot's strip
+    int64_t strips = f.block / kStripRows;
+    Scalar slot = tile / strips;
+    sequence = RaggedRows(f.arguments, f.block).at(f.b, slot, head);
+    tile = sequence.row / kStripRows + (tile - slot * strips);
+    batch = sequence.batch;
+  }
   place(f);
 }
 
@@ -425,5 +469,17 @@ void StripRows::place(const GradientFrame &f) {
   row = tile * kStripRows + warp * kWarpRows;
   int64_t strips = f.block / kStripRows;
   strip = tile % strips;
-  block = f.numberOf(batch, head, tile / strips);
+  if (!sequence.isOfSequence()) {
+    block = f.numberOf(batch, head, tile / strips);
+    return;
+  }
+  block = f.numberOf(sequence, head, tile / strips);
+  queries = sequence.queries;
+}
+
+void StripRows::ifAny(TileBuilder &b, function_ref<void()> body) const {
+  if (sequence.isOfSequence())
+    b.when(sequence.row < queries, body);
+  else
+    body();
 }

@@ -25,6 +25,7 @@
 #include "Region/CaptureSums.h"
 #include "Region/Scoring.h"
 #include "Walk/Mask.h"
+#include "Walk/RaggedRows.h"
 #include "Walk/TileBlocks.h"
 #include "Walk/TileOrder.h"
 
@@ -124,8 +125,10 @@ struct GradientFrame {
   static constexpr int64_t kFlagWords = 2;
   static constexpr llvm::StringLiteral kFlagsOfStrips = "scratch_flags";
   void declareFlagsOfStrips();
-  /// The number of a block of queries in scratch memory.
+  /// The number of a block of queries in scratch memory; of sequences a head
+  /// has one for each slot (Ragged.h).
   Scalar numberOf(Scalar batch, Scalar head, Scalar block) const;
+  Scalar numberOf(const Tile &tile, Scalar head, Scalar block) const;
   /// What a block has for each of its queries, in order.
   enum class Statistic { shift, delta, low };
   int64_t statisticCount() const { return problem.lseLow ? 3 : 2; }
@@ -167,8 +170,9 @@ struct GradientFrame {
 
   /// What is the same for a warp's own rows, from `row` on, in all blocks of a
   /// head of queries.
-  Scoring::Rows scoredRows(Scalar batch, Scalar head, Scalar row) const {
-    return scoring.ofRows(b, {batch, head, row, kWarpRows, ownsKeys});
+  Scoring::Rows scoredRows(const Tile &tile, Scalar head, Scalar row) const {
+    return scoring.ofRows(b, {tile.batch, head, row, kWarpRows, ownsKeys,
+                              tile.queries, tile.keys});
   }
   /// What is to be known of a step when its first products are under way.
   struct About {
@@ -207,6 +211,11 @@ struct GradientFrame {
   //===--------------------------------------------------------------------===//
   // Walks
   //===--------------------------------------------------------------------===//
+
+  /// What a tile's side has: of sequences that of its own.
+  Scalar ownRowsOf(const Tile &tile) const;
+  Scalar streamedRowsOf(const Tile &tile) const;
+  KeyBand bandOf(const Tile &tile) const;
 
   Walk walkOf(const Tile &tile) const;
 
@@ -283,6 +292,11 @@ struct StripRows {
 
   Scalar tile, head, batch, warp, row;
   Scalar block, strip; ///< the number of the block, and which of its strips
+  Tile sequence;       ///< the block as a tile, of sequences
+  Scalar queries;      ///< that there are
+
+  /// Does something for them, if their block has rows.
+  void ifAny(TileBuilder &builder, llvm::function_ref<void()> body) const;
 
 private:
   StripRows(const GradientFrame &frame, const BlockOfHead &at);
@@ -295,6 +309,9 @@ void declareOrigins(GradientFrame &frame);
 /// where D is left by others.
 void leaveStatistics(const GradientFrame &frame, const StripRows &at);
 void leaveShift(const GradientFrame &frame, const StripRows &at);
+
+/// The sizes by which a launch with a block for each strip finds it.
+void declareStripSizes(GradientFrame &frame);
 
 /// A launch before those that have tiles, with a block for each strip
 /// (GradientStrips.cpp): does for a warp's queries what is to be done, with the

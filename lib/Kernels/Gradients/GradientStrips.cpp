@@ -28,7 +28,9 @@ namespace {
 class Origins {
 public:
   Origins(const GradientFrame &f, const StripRows &at)
-      : f(f), b(f.b), at(at), queries(f.arguments.get(b, "queries")) {}
+      : f(f), b(f.b), at(at),
+        queries(at.sequence.isOfSequence() ? at.queries
+                                           : f.arguments.get(b, "queries")) {}
 
   LogSumExp lse() const {
     auto load = [&](StringRef role) -> Value {
@@ -59,10 +61,12 @@ private:
   Value matrix(StringRef role) const {
     auto type = ViewType::get(b.getContext(), f.problem.headDimV, f.element,
                               f.request.alignmentOf(role));
-    return f.arguments.view(b, role, type, at.batch, at.head, queries);
+    return f.arguments.view(b, role, type, at.batch, at.head, queries,
+                            /*column=*/Scalar(), at.sequence.firstQuery);
   }
   Value vector(StringRef role) const {
-    return f.arguments.vector(b, role, at.batch, at.head, queries);
+    return f.arguments.vector(b, role, at.batch, at.head, queries,
+                              at.sequence.firstQuery);
   }
 
   const GradientFrame &f;
@@ -104,16 +108,25 @@ void attn::leaveStatistics(const GradientFrame &f, const StripRows &at) {
   ::leaveShift(f, at, lse);
 }
 
+void attn::declareStripSizes(GradientFrame &f) {
+  if (f.problem.ragged) {
+    RaggedRows::declare(f.arguments, f.b, f.problem);
+    f.arguments.scalar("batch", f.b.getI32Type());
+  }
+  for (StringRef size : {"queries", "heads"})
+    f.arguments.scalar(size, f.b.getI32Type());
+}
+
 KernelOp attn::prepareStrips(GradientFrame &f, function_ref<void()> declare,
                              function_ref<void(const StripRows &)> leave) {
   TileBuilder &b = f.b;
   declare();
-  for (StringRef size : {"queries", "heads"})
-    f.arguments.scalar(size, b.getI32Type());
+  declareStripSizes(f);
   if (f.problem.lseLow)
     f.arguments.scalar("scale", b.getF32Type());
   KernelOp kernel = f.arguments.createKernel(b, f.request, kWarpsPerGroup);
-  leave(StripRows(f));
+  StripRows at(f);
+  at.ifAny(b, [&] { leave(at); });
   ReturnOp::create(b);
   return kernel;
 }

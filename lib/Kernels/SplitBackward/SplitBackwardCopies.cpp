@@ -42,14 +42,17 @@ public:
 private:
   void loadOwn(const Ring &ring, Place once, const SplitRows &rows,
                const Tile &tile, Value buffer) {
-    ring.load(b, once, f.map(rows.role), tile.batch, tile.head, tile.row,
-              buffer);
+    Corner at = f.cornerOfOwn(f.map(rows.role), tile, tile.row);
+    ring.load(b, once, f.map(rows.role), at.batch, tile.head, at.row, buffer);
   }
 
   void loadBlock(const Ring &ring, Place place, const SplitRows &rows,
                  const Tile &tile, const GradientStep &step, Value buffer) {
-    ring.load(b, place, f.map(rows.role), tile.batch, step.head,
-              step.block * f.streamed, buffer);
+    Value map = f.map(rows.role);
+    Scalar row = step.block * f.streamed;
+    Corner at = f.ownsKeys ? Corner::ofQueries(b, map, tile, row)
+                           : Corner::ofKeys(b, map, tile, row);
+    ring.load(b, place, map, at.batch, step.head, at.row, buffer);
   }
 
   /// What a step needs, with the tile's own rows if it is the first.
@@ -68,6 +71,15 @@ private:
     return {f.ringStreamedX.next(b, placeX), f.ringStreamedY.next(b, placeY)};
   }
 
+  void handOverOwn(Place once) {
+    f.ringX.awaitEmpty(b, once);
+    f.ringX.handOver(b, once);
+    if (!f.side.hasX)
+      return;
+    f.ringY.awaitEmpty(b, once);
+    f.ringY.handOver(b, once);
+  }
+
   /// A tile without steps has no rows of its own either; but its places are
   /// handed over, since its results leave from there.
   SmallVector<Value> produceListed(const Tile &tile, ValueRange s) {
@@ -81,14 +93,7 @@ private:
                                  {at(2), at(3)}, b.i32(0) < at(4));
           return {x.slot, x.parity, y.slot, y.parity, b.i32(0)};
         });
-    b.when(f.hasSteps(tile) == b.boolean(false), [&] {
-      f.ringX.awaitEmpty(b, once);
-      f.ringX.handOver(b, once);
-      if (f.side.hasX) {
-        f.ringY.awaitEmpty(b, once);
-        f.ringY.handOver(b, once);
-      }
-    });
+    b.when(f.hasSteps(tile) == b.boolean(false), [&] { handOverOwn(once); });
     SmallVector<Value> next = {once.parity ^ 1};
     llvm::append_range(next, end.carried.drop_back());
     llvm::append_values(next, end.message.slot, end.message.parity);
@@ -115,6 +120,8 @@ private:
                          nowY.parity, step.head,   step.block};
                });
 
+    if (f.problem.ragged) // and there are others
+      b.when(walk.steps == b.i32(0), [&] { handOverOwn(once); });
     return {once.parity ^ 1, last[0], last[1], last[2], last[3]};
   }
 
@@ -138,8 +145,9 @@ private:
   void store(Value buffer, StringRef gradient, const Tile &tile,
              int64_t group) {
     Scalar row = b.i32(int32_t(group * kGroupRows));
-    TmaStoreOp::create(b, buffer, row, f.map(gradient), tile.batch, tile.head,
-                       tile.row + row, /*column=*/b.i32(0), /*stage=*/b.i32(0));
+    Corner at = f.cornerOfOwn(f.map(gradient), tile, tile.row + row);
+    TmaStoreOp::create(b, buffer, row, f.map(gradient), at.batch, tile.head,
+                       at.row, /*column=*/b.i32(0), /*stage=*/b.i32(0));
   }
 
   void writeTile(const Tile &tile, Place own) {

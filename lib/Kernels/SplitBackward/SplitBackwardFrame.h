@@ -36,6 +36,11 @@ struct SplitBackwardFrame : GradientFrame {
   tile::KernelOp declare();
   /// Whether own rows of y have no gradient that takes their place.
   bool ownsBareY() const { return side.hasX && !side.hasY; }
+  /// Where a box of rows of the side that tiles own begins.
+  Corner cornerOfOwn(mlir::Value map, const Tile &tile, Scalar row) const {
+    return ownsKeys ? Corner::ofKeys(b, map, tile, row)
+                    : Corner::ofQueries(b, map, tile, row);
+  }
 
   const SplitSide side;
   int64_t stagesX, stagesY;

@@ -29,6 +29,7 @@
 #include "Region/Scoring.h"
 #include "Region/SinkSums.h"
 #include "Walk/KeyBlocks.h"
+#include "Walk/RaggedRows.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -84,6 +85,23 @@ public:
     KernelOp kernel = declare();
     locate();
     allocate();
+    if (problem.ragged) // a slot may have no rows
+      b.when(firstRow < (side.ownsKeys ? keys : queries), [&] { attend(); });
+    else
+      attend();
+    ReturnOp::create(b);
+    return kernel;
+  }
+
+private:
+  static constexpr int64_t kStep = 16; ///< fragments, as rows and columns
+
+  static Rows rowsOf(StringRef role, StringRef gradient, int64_t columns) {
+    return {role, gradient, columns, int64_t(llvm::alignTo(columns, kStep))};
+  }
+
+  /// The gradients of the block's rows.
+  void attend() {
     scale.emplace(b, scoring.scale(b), scoring.sign());
     copyOwn();
     SmallVector<Value> state;
@@ -114,15 +132,6 @@ public:
     WaitGroupOp::create(b, 0u);
     BarrierOp::create(b);
     finish(state);
-    ReturnOp::create(b);
-    return kernel;
-  }
-
-private:
-  static constexpr int64_t kStep = 16; ///< fragments, as rows and columns
-
-  static Rows rowsOf(StringRef role, StringRef gradient, int64_t columns) {
-    return {role, gradient, columns, int64_t(llvm::alignTo(columns, kStep))};
   }
 
   //===--------------------------------------------------------------------===//
@@ -154,6 +163,8 @@ private:
     }
     if (problem.pattern)
       BlockLists::declare(arguments, b, sideOfLists());
+    if (problem.ragged)
+      RaggedRows::declare(arguments, b, problem);
     Scoring::declare(arguments, b, request);
     declareProblem(arguments, b, problem.mask);
     return arguments.createKernel(b, request, warps);
@@ -164,25 +175,36 @@ private:
   void locate() {
     queries = arguments.get(b, "queries");
     keys = arguments.get(b, "keys");
-    Scalar rows = side.ownsKeys ? keys : queries;
     Scalar heads = arguments.get(b, "heads"), group = arguments.get(b, "group");
-    Scalar tiles = b.ceilDiv(rows, own);
+    RaggedRows slots(arguments, own, side.ownsKeys);
+    Scalar tiles = problem.ragged
+                       ? slots.slots(b)
+                       : b.ceilDiv(side.ownsKeys ? keys : queries, own);
     BlockOfHead at = BlockOfHead::of(b, b.programId(0), tiles,
                                      side.ownsKeys ? heads / group : heads);
-    Scalar tile = at.number;
+    Scalar number = at.number;
     if (!side.ownsKeys && !problem.mask.isOpen())
-      tile = tiles - 1 - tile;
-    firstRow = tile * own;
+      number = tiles - 1 - number;
+    tile = problem.ragged ? slots.at(b, number, at.head)
+                          : Tile{number * own, at.head, at.batch};
+    firstRow = tile.row;
     warpRow = b.warpId() * strip;
     if (side.ownsKeys) {
-      keyHead = at.head;
+      keyHead = tile.head;
     } else {
-      head = at.head;
+      head = tile.head;
       keyHead = head / group;
     }
-    batch = at.batch;
-    band.emplace(side.ownsKeys ? KeyBand::seeing(b, arguments, problem.mask)
-                               : KeyBand(b, arguments, problem.mask));
+    batch = tile.batch;
+    if (problem.ragged) {
+      queries = tile.queries;
+      keys = tile.keys;
+    }
+    KeyBand whole = side.ownsKeys ? KeyBand::seeing(b, arguments, problem.mask)
+                                  : KeyBand(b, arguments, problem.mask);
+    Scalar rows = side.ownsKeys ? keys : queries;
+    Scalar streamed = side.ownsKeys ? queries : keys;
+    band.emplace(problem.ragged ? whole.ofSequence(b, rows, streamed) : whole);
     if (problem.pattern)
       return locateLists();
     blocks.emplace(b, *band, firstRow, b.min(firstRow + own, rows) - 1, block);
@@ -214,7 +236,10 @@ private:
   Value view(const Rows &rows, StringRef role, Scalar ofHead, Scalar count) {
     auto type = ViewType::get(b.getContext(), rows.columns, element,
                               request.alignmentOf(role));
-    return arguments.view(b, role, type, batch, ofHead, count);
+    bool isOfKeys = llvm::is_contained({"k", "v", "dk", "dv"}, role);
+    return arguments.view(b, role, type, batch, ofHead, count,
+                          /*column=*/Scalar(),
+                          isOfKeys ? tile.firstKey : tile.firstQuery);
   }
 
   /// Both words of LSE, or one.
@@ -235,7 +260,7 @@ private:
 
   /// A number for each query.
   Value statistic(StringRef role, Scalar ofHead) {
-    return arguments.vector(b, role, batch, ofHead, queries);
+    return arguments.vector(b, role, batch, ofHead, queries, tile.firstQuery);
   }
 
   //===--------------------------------------------------------------------===//
@@ -360,8 +385,8 @@ private:
     if (lists && side.ownsKeys)
       enterLists(queryHead);
     Streams streams = streamsOf(queryHead);
-    scoredRows = scoring.ofRows(
-        b, {batch, queryHead, firstRow + warpRow, strip, side.ownsKeys});
+    scoredRows = scoring.ofRows(b, {batch, queryHead, firstRow + warpRow, strip,
+                                    side.ownsKeys, tile.queries, tile.keys});
     // Behind the barrier nobody reads what the head before left in the ring.
     if (side.ownsKeys && stages > 1)
       BarrierOp::create(b);
@@ -514,6 +539,7 @@ private:
   std::optional<BlockLists> lists;
   std::optional<KeyBlocks> blocks; ///< of a head, if they are listed
   std::optional<ScoreScale> scale;
+  Tile tile; ///< of a sequence, if it is of one
   Scalar queries, keys, head, keyHead, batch, firstRow, warpRow;
   Scalar ownSteps; ///< of all heads that the tile walks
   Value bufferX, bufferY, ringX, ringY, ringLse, ringDelta; // shared memory

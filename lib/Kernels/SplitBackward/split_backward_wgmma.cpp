@@ -102,7 +102,7 @@ private:
   Scoring::Rows rowsOf(const Own &own, Scalar head) const {
     if (!scoring.any())
       return {};
-    return scoredRows(own.tile.batch, head, own.tile.row + warpRow);
+    return scoredRows(own.tile, head, own.tile.row + warpRow);
   }
   /// The same of a step: of keys the heads of queries take turns.
   Scoring::Rows rowsOf(const Own &own, const GradientStep &step) const {
@@ -125,6 +125,8 @@ private:
     if (lists)
       llvm::append_values(init, first.partialSteps, first.fullSteps, start.slot,
                           start.parity);
+    if (problem.ragged)
+      llvm::append_values(init, first.firstQuery, first.queries, first.keys);
     b.repeat(
         init, [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
         [&](ValueRange s) {
@@ -135,15 +137,23 @@ private:
   SmallVector<Value> consumeTile(ValueRange s) {
     auto at = [&](int i) { return b.wrap(s[i]); };
     Own own{{at(0), at(1), at(2)}, {b.i32(0), at(5)}, {}, {}, {}};
+    if (problem.ragged)
+      own.tile.firstQuery = at(10), own.tile.queries = at(11),
+      own.tile.keys = at(12);
     Place message{at(3), at(4)};
     Walk walk = walkOf(own.tile);
+    KeyBand band = bandOf(own.tile);
     Scalar row = own.tile.row + groupRow;
-    own.seen = band->seenBy(b, row, b.min(row + kGroupRows, ownRows) - 1);
+    own.seen =
+        band.seenBy(b, row, b.min(row + kGroupRows, ownRowsOf(own.tile)) - 1);
     if (!ownsKeys) {
       own.statistics = statisticsOf(own.tile, own.tile.row + warpRow);
       own.rows = rowsOf(own, own.tile.head);
     }
-    b.when(b.i32(0) < walk.steps, [&] { awaitOwn(own.once); });
+    if (problem.ragged) // places are handed over where there are no rows
+      awaitOwn(own.once);
+    else
+      b.when(b.i32(0) < walk.steps, [&] { awaitOwn(own.once); });
     State state = begin({at(6), at(7)}, {at(8), at(9)});
     size_t carried = state.size();
     SmallVector<Value> init = pack(state);
@@ -159,9 +169,9 @@ private:
                           b.wrap(p[carried])};
           Scalar row = at.block * streamed;
           Scalar isLast = step == walk.steps - 1;
-          Scalar isOpen = band->isOpen(own.seen, row, streamed);
+          Scalar isOpen = band.isOpen(own.seen, row, streamed);
           auto hide = [=](Value scores) {
-            return band->hide(b, scores, own.tile.row + warpRow, row);
+            return band.hide(b, scores, own.tile.row + warpRow, row);
           };
           State next =
               multiply(unpack(p.take_front(carried)), own, [&]() -> About {
@@ -175,14 +185,20 @@ private:
           return results;
         });
     state = unpack(last.take_front(carried));
+    if (problem.ragged && ownsBareY())
+      ringY.release(b, own.once, walk.steps == b.i32(0));
 
     Tile next = pop(message);
     message = message.next(b, kTileMessages);
     leaveCaptured(own, state);
     leave(state, own.once.parity);
-    return {next.row,       next.head,           next.batch,   message.slot,
-            message.parity, own.once.parity ^ 1, state.x.slot, state.x.parity,
-            state.y.slot,   state.y.parity};
+    SmallVector<Value> result = {
+        next.row,       next.head,           next.batch,   message.slot,
+        message.parity, own.once.parity ^ 1, state.x.slot, state.x.parity,
+        state.y.slot,   state.y.parity};
+    if (problem.ragged)
+      llvm::append_values(result, next.firstQuery, next.queries, next.keys);
+    return result;
   }
 
   /// The same of steps that it is told of.  A tile without any has places for

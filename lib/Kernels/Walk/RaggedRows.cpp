@@ -18,7 +18,7 @@ void RaggedRows::declare(Arguments &arguments, TileBuilder &b,
 }
 
 Scalar RaggedRows::slots(TileBuilder &b) const {
-  return arguments->get(b, Role::queries) / tileRows +
+  return arguments->get(b, ownsKeys ? Role::keys : Role::queries) / tileRows +
          arguments->get(b, Role::batch);
 }
 
@@ -30,19 +30,16 @@ Scalar RaggedRows::offset(TileBuilder &b, Role role, Scalar number) const {
       LoadNumberOp::create(b, b.getI32Type(), arguments->get(b, role), place));
 }
 
-Scalar RaggedRows::firstSlot(TileBuilder &b, Scalar sequence) const {
-  return offset(b, Role::offsetsQ, sequence) / tileRows + sequence;
-}
-
 // Sequence `from` begins with the slot or before it, and `to` behind it.
 Scalar RaggedRows::sequenceOf(TileBuilder &b, Scalar slot) const {
+  Role role = ownsKeys ? Role::offsetsK : Role::offsetsQ;
   ValueRange found = b.repeat(
       {b.i32(0), arguments->get(b, Role::batch)},
       [&](ValueRange s) { return b.wrap(s[0]) + 1 < b.wrap(s[1]); },
       [&](ValueRange s) -> SmallVector<Value> {
         Scalar from = b.wrap(s[0]), to = b.wrap(s[1]);
         Scalar middle = (from + to) / 2;
-        Scalar isBehind = slot < firstSlot(b, middle);
+        Scalar isBehind = slot < firstSlot(b, offset(b, role, middle), middle);
         return {b.select(isBehind, from, middle),
                 b.select(isBehind, middle, to)};
       });
@@ -54,13 +51,19 @@ Tile RaggedRows::at(TileBuilder &b, Scalar slot, Scalar head) const {
   Tile tile;
   tile.firstQuery = offset(b, Role::offsetsQ, sequence);
   tile.queries = offset(b, Role::offsetsQ, sequence + 1) - tile.firstQuery;
-  Scalar first = tile.firstQuery / tileRows + sequence;
-  tile.row = (slot - first) * tileRows;
-  tile.head = head;
-  tile.batch = sequence;
+  auto placeFrom = [&](Scalar begin) {
+    tile.row = (slot - firstSlot(b, begin, sequence)) * tileRows;
+    tile.head = head;
+    tile.batch = sequence;
+  };
+  if (!ownsKeys)
+    placeFrom(tile.firstQuery);
   tile.firstKey = offset(b, Role::offsetsK, sequence);
-  Scalar keys = offset(b, Role::offsetsK, sequence + 1) - tile.firstKey;
-  tile.keys = b.select(hasRows(tile), keys, b.i32(0));
+  tile.keys = offset(b, Role::offsetsK, sequence + 1) - tile.firstKey;
+  if (ownsKeys)
+    placeFrom(tile.firstKey);
+  Scalar &seen = ownsKeys ? tile.queries : tile.keys;
+  seen = b.select(hasRows(tile), seen, b.i32(0));
   return tile;
 }
 

@@ -5,6 +5,8 @@
 // the offsets by halving, and which of its tiles from the slot that is its
 // first.  A slot that has no rows is passed over by who draws tiles.
 //
+// Tiles are of queries, or of keys: slots are those of the offsets of either.
+//
 // A tile of a sequence says where that lies.  Rows are counted in it, and
 // arrays are addressed from its first row on, so nothing else of a kernel
 // changes.
@@ -23,26 +25,37 @@ public:
   /// Declares the offsets.
   static void declare(Arguments &arguments, TileBuilder &builder,
                       const Problem &problem);
-  /// For tiles of so many rows.
-  RaggedRows(const Arguments &arguments, int64_t tileRows)
-      : arguments(&arguments), tileRows(tileRows) {}
+  /// For tiles of so many rows, of queries or of keys.
+  RaggedRows(const Arguments &arguments, int64_t tileRows,
+             bool ownsKeys = false)
+      : arguments(&arguments), tileRows(tileRows), ownsKeys(ownsKeys) {}
 
   /// Slots of all sequences.
   Scalar slots(TileBuilder &builder) const;
   /// The tile of a slot of that head; its rows begin behind the last one of
-  /// its sequence if it has none, and then it sees no keys.
+  /// its sequence if it has none, and then it sees nothing.
   Tile at(TileBuilder &builder, Scalar slot, Scalar head) const;
   /// Whether it has some.
-  static Scalar hasRows(const Tile &tile) { return tile.row < tile.queries; }
+  Scalar hasRows(const Tile &tile) const {
+    return tile.row < (ownsKeys ? tile.keys : tile.queries);
+  }
+  Scalar hasNoRows(const Tile &tile) const {
+    return (ownsKeys ? tile.keys : tile.queries) <= tile.row;
+  }
+  /// The slot of a sequence's first tile.
+  Scalar firstSlot(TileBuilder &builder, Scalar firstRow,
+                   Scalar sequence) const {
+    return firstRow / tileRows + sequence;
+  }
 
 private:
   /// The sequence of a slot.
   Scalar sequenceOf(TileBuilder &builder, Scalar slot) const;
   Scalar offset(TileBuilder &builder, Role role, Scalar number) const;
-  Scalar firstSlot(TileBuilder &builder, Scalar sequence) const;
 
   const Arguments *arguments;
   int64_t tileRows;
+  bool ownsKeys;
 };
 
 /// Where a box of a map of so many rows begins, as coordinates of batch entry

@@ -36,8 +36,9 @@ Run TileBlocks::seenByTile(TileBuilder &b, Scalar row) const {
 }
 
 TileBlocks TileBlocks::ofSequence(TileBuilder &b, const Tile &tile) const {
-  TileBlocks one(band.ofSequence(b, tile.queries, tile.keys), tile.queries,
-                 query, key);
+  Scalar rows = ownsKeys ? tile.keys : tile.queries;
+  Scalar streamed = ownsKeys ? tile.queries : tile.keys;
+  TileBlocks one(band.ofSequence(b, rows, streamed), rows, query, key);
   one.isSequence = true;
   return one;
 }

@@ -119,6 +119,13 @@ public:
       : band(band), queries(queries), query(query), key(key), lists(lists),
         parts(parts), locator(locator) {}
 
+  /// The same where rows are keys, past which queries stream.
+  TileBlocks ofKeys() const {
+    TileBlocks other = *this;
+    other.ownsKeys = true;
+    return other;
+  }
+
   /// A tile, as the others hear of it from who has drawn it.
   Tile drawn(const Tile &tile) const {
     if (locator)
@@ -170,6 +177,7 @@ private:
   KeyParts parts;
   const RowLocator *locator;
   bool isSequence = false; ///< or of all of them
+  bool ownsKeys = false;
 };
 
 } // namespace attn

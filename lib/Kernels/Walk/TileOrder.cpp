@@ -57,24 +57,31 @@ TileOrder::Rows TileOrder::rowsOfQueries(TileBuilder &b,
                                          int64_t query) {
   Rows rows{query, arguments.get(b, "queries"), arguments.get(b, "heads"),
             arguments.get(b, "keys"), /*areKeys=*/false};
-  if (problem.ragged) { // and as much streams past as on average
-    rows.ragged = RaggedRows(arguments, query);
-    rows.streamed = rows.streamed / b.max(arguments.get(b, "batch"), b.i32(1));
-  }
+  makeSlots(b, arguments, problem, rows);
   return rows;
+}
+
+/// Of sequences, past which as much streams as on average.
+void TileOrder::makeSlots(TileBuilder &b, const Arguments &arguments,
+                          const Problem &problem, Rows &rows) {
+  if (!problem.ragged)
+    return;
+  rows.ragged = RaggedRows(arguments, rows.tile, rows.areKeys);
+  rows.streamed = rows.streamed / b.max(arguments.get(b, "batch"), b.i32(1));
 }
 
 TileOrder TileOrder::ofKeys(TileBuilder &b, const Arguments &arguments,
                             const Problem &problem, int64_t key, int64_t atOnce,
                             int64_t l2Bytes, const KeyOrder &how) {
   Scalar sharers = arguments.get(b, "group");
-  return {b,
-          arguments,
-          problem,
-          {key, arguments.get(b, "keys"), arguments.get(b, "heads") / sharers,
-           arguments.get(b, "queries") * sharers, /*areKeys=*/true, how},
-          atOnce,
-          l2Bytes};
+  Rows rows{key,
+            arguments.get(b, "keys"),
+            arguments.get(b, "heads") / sharers,
+            arguments.get(b, "queries") * sharers,
+            /*areKeys=*/true,
+            how};
+  makeSlots(b, arguments, problem, rows);
+  return {b, arguments, problem, rows, atOnce, l2Bytes};
 }
 
 TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
@@ -200,7 +207,7 @@ Tile TileOrder::orNextWithRows(TileBuilder &b, const Arguments &arguments,
       tile.numbers(),
       [&](ValueRange s) {
         Tile at = Tile::of(b, s);
-        return (b.i32(-1) < at.row) & (at.queries <= at.row);
+        return (b.i32(-1) < at.row) & ragged->hasNoRows(at);
       },
       [&](ValueRange) { return ofDrawn(b, draw(b, arguments)).numbers(); });
   return Tile::of(b, found);
@@ -328,7 +335,7 @@ Tile TileOrder::first(TileBuilder &b, const Arguments &arguments,
   if (goesOn)
     return orNextWithRows(b, arguments, tile);
   if (ragged)
-    tile.row = b.select(RaggedRows::hasRows(tile), tile.row, b.i32(-1));
+    tile.row = b.select(ragged->hasRows(tile), tile.row, b.i32(-1));
   return tile;
 }
 

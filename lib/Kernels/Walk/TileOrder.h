@@ -143,6 +143,8 @@ private:
             int64_t l2Bytes);
   static Rows rowsOfQueries(TileBuilder &builder, const Arguments &arguments,
                             const Problem &problem, int64_t query);
+  static void makeSlots(TileBuilder &builder, const Arguments &arguments,
+                        const Problem &problem, Rows &rows);
   Tile tileOfSlot(TileBuilder &builder, Scalar number, Scalar slot,
                   Scalar head) const;
 

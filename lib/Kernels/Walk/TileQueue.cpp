@@ -68,10 +68,13 @@ Value attn::tileQueue(TileBuilder &b, int64_t readers, bool hasParts) {
   return QueueOp::create(b, type, "tile", uint32_t(readers));
 }
 
-Value attn::tileQueueOfSequences(TileBuilder &b, int64_t readers) {
-  auto type =
-      QueueType::get(b.getContext(), kTileMessages, kNumbersOfSequences);
-  return QueueOp::create(b, type, "tile", uint32_t(readers));
+TileQueue attn::tileQueueOfSequences(TileBuilder &b, int64_t readers,
+                                     bool areKeys) {
+  auto type = QueueType::get(b.getContext(), kTileMessages,
+                             kNumbersOfSequences + (areKeys ? 1 : 0));
+  TileQueue queue(QueueOp::create(b, type, "tile", uint32_t(readers)));
+  queue.hasFirstKey = areKeys;
+  return queue;
 }
 
 TileQueue attn::tileQueueOfLists(TileBuilder &b, int64_t readers,
@@ -90,7 +93,7 @@ TileQueue attn::tileQueueOfUsed(TileBuilder &b, int64_t readers, Scalar heads) {
 
 void attn::pushTile(TileBuilder &b, const TileQueue &queue, Place message,
                     const Tile &tile) {
-  Tile told = tile.told();
+  Tile told = queue.hasFirstKey ? tile : tile.told();
   SmallVector<Value> numbers = told.numbers();
   if (Value(queue.heads)) {
     numbers = {tile.row, tile.batch * queue.heads + tile.head};

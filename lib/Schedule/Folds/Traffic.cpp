@@ -18,11 +18,21 @@ Bytes &Bytes::operator+=(const Bytes &other) {
 /// Whether the verb moves its tensor between slow and fast memory.
 static bool moves(const Node &node) { return moveOf(node) != Move::none; }
 
-/// A problem with keys that moves what one without keys does.  Where blocks
+/// Whether a grid has no tiles of a sequence.
+static bool hasNoTiles(const Grid &grid, const Problem &sequence) {
+  return (grid.axis == Axis::Key ? sequence.keys : sequence.queries) == 0;
+}
+static bool lacksRows(const Problem &sequence) {
+  return sequence.keys == 0 || sequence.queries == 0;
+}
+
+/// A problem with keys that moves what one without keys does, or with queries
+/// what one without those does where there are tiles of keys.  Where blocks
 /// walk at least one step it is one of a key, less the bytes of that; else one
 /// whose queries see nothing.
 static Problem withoutKeys(Problem problem, bool hasStep) {
-  problem.keys = 1;
+  problem.keys = std::max<int64_t>(problem.keys, 1);
+  problem.queries = std::max<int64_t>(problem.queries, 1);
   problem.mask = {};
   problem.bands = {};
   if (!hasStep)
@@ -30,23 +40,32 @@ static Problem withoutKeys(Problem problem, bool hasStep) {
   return problem;
 }
 
-int64_t attn::trafficWords(const Schedule &schedule, const Problem &problem) {
+/// Of a dense problem, or of a sequence that may lack rows.
+static int64_t wordsAlone(const Schedule &schedule, const Problem &problem,
+                          bool isSequence) {
+  Problem counts = problem;
+  if (isSequence && lacksRows(problem))
+    counts = withoutKeys(problem, /*hasStep=*/false);
   int64_t words = 0;
-  if (problem.ragged) {
-    for (const Sequences &each : sequencesOf(problem)) {
-      Problem one = denseOf(problem, each.lengths);
-      if (one.keys == 0)
-        one = withoutKeys(one, /*hasStep=*/false);
-      words += each.count * trafficWords(schedule, one);
-    }
-    return words + offsetsOf(problem);
-  }
-  Census counted = census(schedule, problem);
+  std::vector<const Grid *> grids = schedule.grids();
+  Census counted = census(schedule, counts);
   for (const Use &use : counted.uses)
-    if (moves(*use.node))
+    if (moves(*use.node) &&
+        !(isSequence && hasNoTiles(*grids[use.grid], problem)))
       words += use.elements * wordsPerElement(tensorOf(*use.node), problem) *
                counted.grids[use.grid].heads;
   return words;
+}
+
+int64_t attn::trafficWords(const Schedule &schedule, const Problem &problem) {
+  int64_t words = 0;
+  if (problem.ragged) {
+    for (const Sequences &each : sequencesOf(problem))
+      words += each.count * wordsAlone(schedule, denseOf(problem, each.lengths),
+                                       /*isSequence=*/true);
+    return words + offsetsOf(problem);
+  }
+  return wordsAlone(schedule, problem, /*isSequence=*/false);
 }
 
 int64_t attn::slowBytes(const Use &use, const Problem &problem) {
@@ -506,12 +525,18 @@ static std::vector<Bytes> trafficAlone(const Schedule &schedule,
                                        const Problem &sequence,
                                        const Machine &machine,
                                        const Calibration &calibration) {
-  bool hasKeys = sequence.keys > 0;
-  bool hasStep = schedule.launches.front().main.isPipeline();
-  Problem problem = hasKeys ? sequence : withoutKeys(sequence, hasStep);
+  if (!lacksRows(sequence))
+    return launchTraffic(census(schedule, sequence), schedule, sequence,
+                         machine, calibration);
+  bool hasStep = sequence.direction == Direction::forward &&
+                 schedule.launches.front().main.isPipeline();
+  Problem problem = withoutKeys(sequence, hasStep);
   std::vector<Bytes> alone = launchTraffic(census(schedule, problem), schedule,
                                            problem, machine, calibration);
-  if (!hasKeys && hasStep)
+  for (size_t launch = 0; launch < alone.size(); ++launch)
+    if (hasNoTiles(schedule.launches[launch].main, sequence))
+      alone[launch] = {};
+  if (hasStep)
     alone.front().l2 -= bytesOfKey(schedule, sequence);
   return alone;
 }

@@ -35,7 +35,7 @@ static double executedFlops(const Census &counted) {
 static double raggedFlops(const Schedule &schedule, const Problem &problem) {
   double flops = 0;
   for (const Sequences &each : sequencesOf(problem))
-    if (each.lengths.keys > 0)
+    if (each.lengths.keys > 0 && each.lengths.queries > 0)
       flops += double(each.count) *
                executedFlops(census(schedule, denseOf(problem, each.lengths)));
   return flops;

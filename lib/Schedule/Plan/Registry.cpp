@@ -90,8 +90,9 @@ bool attn::locatesRows(std::string_view kernel) {
 }
 
 /// Kernels that find their tiles in ragged sequences: the one table of them.
-static const std::vector<std::string_view> kRaggedKernels = {"flash_mma_sync",
-                                                             "flash_wgmma"};
+static const std::vector<std::string_view> kRaggedKernels = {
+    "flash_mma_sync", "flash_wgmma", "flash_backward_wgmma",
+    "split_backward_mma_sync", "split_backward_wgmma"};
 
 bool attn::takesRagged(std::string_view kernel) {
   return std::find(kRaggedKernels.begin(), kRaggedKernels.end(), kernel) !=

@@ -53,9 +53,10 @@ std::vector<Sequences> attn::sequencesOf(const Problem &problem) {
         std::max<int64_t>(ceilDiv(problem.queries, longest.queries), 1);
     return {{std::max<int64_t>(std::min(problem.batch, most), 1), longest}};
   }
+  bool hasTilesOfKeys = problem.direction == Direction::backward;
   std::map<std::pair<int64_t, int64_t>, int64_t> counts;
   for (const Lengths &each : ragged.lengths)
-    if (each.queries > 0)
+    if (each.queries > 0 || (hasTilesOfKeys && each.keys > 0))
       ++counts[{each.queries, each.keys}];
   std::vector<Sequences> all;
   for (const auto &[lengths, count] : counts)
@@ -96,12 +97,14 @@ Problem attn::limitedBy(const Problem &problem) {
   if (!problem.ragged->isStandIn) {
     dense.batch = std::min<int64_t>(problem.batch, 1);
     dense.queries += kLeastTileRows * problem.batch;
+    if (problem.direction == Direction::backward)
+      dense.keys += kLeastTileRows * problem.batch;
   }
   return dense;
 }
 
 int64_t attn::slotsOf(const Problem &problem, int64_t rows) {
-  return problem.queries / rows + problem.batch;
+  return problem.batch > 0 ? problem.queries / rows + problem.batch : 0;
 }
 
 std::optional<std::string> attn::checkRagged(const Problem &problem) {
@@ -115,6 +118,9 @@ std::optional<std::string> attn::checkRagged(const Problem &problem) {
   if (problem.pattern)
     return std::string("expects no blocks of ragged sequences, whose lists "
                        "would have to be ragged too, but got some");
+  if (problem.clauses.anyGradients())
+    return std::string("expects no gradients of captures and sinks of ragged "
+                       "sequences, but got some");
   if (problem.keepsWeights)
     return std::string("expects no weights to be kept of ragged sequences, but "
                        "got some");

@@ -156,6 +156,19 @@ static std::optional<std::string> checkOrder(const Tiles &t,
   return std::nullopt;
 }
 
+/// Tiles of a sequence are found by who draws them; when all of a head are done
+/// is not counted, nor which is first.
+static std::optional<std::string> checkSequences(const Tiles &t,
+                                                 const Problem &problem) {
+  if (!problem.ragged)
+    return std::nullopt;
+  for (const char *name : {"beside", "ordered", "first_stores"})
+    if (t.get(name) != 0)
+      return "expects " + std::string(name) +
+             " = 0 for ragged sequences, but got " + number(t.get(name));
+  return std::nullopt;
+}
+
 static std::optional<std::string> checkPipeline(const Tiles &t,
                                                 const Problem &problem) {
   int64_t key = t.get("key"), queries = t.get("query_block");
@@ -190,6 +203,8 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
   if (t.get("persistent") != 1)
     return std::string("expects persistent = 1, but got "
                        "persistent = 0");
+  if (auto sentence = checkSequences(t, problem))
+    return sentence;
   return checkOrder(t, problem);
 }
 

@@ -87,3 +87,14 @@ func.func @backward_c34(%q: !t, %l: !l, %a: !n, %b: !n) {
   %o:3 = attn.backward %q, %q, %q, %q, %q, %l mask(causal) ragged(%a, %b, longest 5, 5 : !n, !n) : !t, !t, !t, !t, !t, !l -> !t, !t, !t
   return
 }
+
+// -----
+
+!t = tensor<?x2x8xf16>
+!l = tensor<2x?xf32>
+!n = tensor<?xi32>
+func.func @backward_c34_gradients(%q: !t, %l: !l, %a: !n, %s: tensor<2xf32>) {
+  // expected-error @below {{expects no gradients of captures and sinks of ragged sequences, but got some}}
+  %o:4 = attn.backward %q, %q, %q, %q, %q, %l sinks(%s : tensor<2xf32>) ragged(%a, %a, longest 5, 5 : !n, !n) gradients(%s) : !t, !t, !t, !t, !t, !l -> !t, !t, !t, tensor<2xf32>
+  return
+}

@@ -19,6 +19,21 @@ func.func @forward(%q: tensor<?x32x128xbf16>, %k: tensor<?x8x128xbf16>, %v: tens
   return %o, %lse : tensor<?x32x128xbf16>, tensor<32x?xf32>
 }
 
+// CHECK-LABEL: @backward
+// CHECK: attn.backward %{{.*}} mask(causal_bottom_right) ragged(%{{.*}}, %{{.*}}, longest 4000, 5000 : tensor<65xi64>, tensor<65xi64>) : tensor<?x32x128xbf16>, tensor<?x32x128xbf16>, tensor<?x8x128xbf16>, tensor<?x8x128xbf16>, tensor<?x32x128xbf16>, tensor<32x?xf32> -> tensor<?x32x128xbf16>, tensor<?x8x128xbf16>, tensor<?x8x128xbf16>
+// BUFFERS-LABEL: @backward
+// BUFFERS: attn.backward {{.*}} ragged({{.*}}) outs(%{{.*}} : memref<?x32x128xbf16{{.*}}>, memref<?x8x128xbf16{{.*}}>, memref<?x8x128xbf16{{.*}}>)
+func.func @backward(%do: tensor<?x32x128xbf16>, %q: tensor<?x32x128xbf16>, %k: tensor<?x8x128xbf16>,
+                    %v: tensor<?x8x128xbf16>, %o: tensor<?x32x128xbf16>, %lse: tensor<32x?xf32>,
+                    %cu_q: tensor<65xi64>, %cu_k: tensor<65xi64>)
+    -> (tensor<?x32x128xbf16>, tensor<?x8x128xbf16>, tensor<?x8x128xbf16>) {
+  %dq, %dk, %dv = attn.backward %do, %q, %k, %v, %o, %lse mask(causal_bottom_right)
+      ragged(%cu_q, %cu_k, longest 4000, 5000 : tensor<65xi64>, tensor<65xi64>)
+      : tensor<?x32x128xbf16>, tensor<?x32x128xbf16>, tensor<?x8x128xbf16>, tensor<?x8x128xbf16>, tensor<?x32x128xbf16>, tensor<32x?xf32>
+     -> tensor<?x32x128xbf16>, tensor<?x8x128xbf16>, tensor<?x8x128xbf16>
+  return %dq, %dk, %dv : tensor<?x32x128xbf16>, tensor<?x8x128xbf16>, tensor<?x8x128xbf16>
+}
+
 // One value has one diagonal, so causal is clear.
 // CHECK-LABEL: @causal
 // CHECK: attn.forward {{.*}} mask(causal) ragged(%[[CU:.*]], %[[CU]], longest 10, 10 : tensor<?xi64>, tensor<?xi64>)

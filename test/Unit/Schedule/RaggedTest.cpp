@@ -69,7 +69,47 @@ TEST(Ragged, EveryTileHasOneSlot) {
     Launches launches = oneLaunch(GridForm::tiles, rows);
     problem.heads = 3;
     EXPECT_EQ(gridOf(launches, problem, {132})[0], 3 * slot);
+    // Of keys likewise, for the heads that have them.
+    launches.shapes.front().ownsKeys = true;
+    problem.heads = 6;
+    problem.kvHeads = 2;
+    problem.keys += 2 * rows; // behind the last sequence
+    EXPECT_EQ(gridOf(launches, problem, {132})[0],
+              lengths.empty() ? 0 : 2 * (slot + 2));
   }
+}
+
+// A launch that owns queries has nothing of a sequence without any, nor one
+// that owns keys of a sequence without those.
+TEST(Ragged, GradientsOfAnEmptySideAreTheOtherOnes) {
+  Problem like = oneHead(64);
+  like.direction = Direction::backward;
+  like.batch = 1;
+  Machine machine = *findMachine("a100_80g");
+  Tiles tiles = {{"query", 64}, {"key_block", 32},   {"query_warps", 4},
+                 {"key", 64},   {"query_block", 32}, {"key_warps", 4},
+                 {"stages", 2}, {"separate", 0}};
+  auto promised = [&](std::vector<Lengths> lengths) {
+    std::string error;
+    Problem problem = raggedProblem(like, std::move(lengths));
+    std::optional<Decision> decided =
+        decide(problem, machine, "split_backward", tiles, error);
+    EXPECT_TRUE(decided) << error;
+    std::vector<int64_t> bytes;
+    for (const Bytes &launch : promisedBytes(*decided, problem, machine))
+      bytes.push_back(launch.l2);
+    return bytes;
+  };
+  std::vector<int64_t> both = promised({{100, 90}}),
+                       noKeys = promised({{100, 0}}),
+                       noQueries = promised({{0, 90}});
+  ASSERT_EQ(both.size(), 2U);
+  // O and dO give D and leave with it and LSE, and dQ is 0.
+  EXPECT_EQ(noKeys, (std::vector<int64_t>{100 * (3 * 64 * 2 + 2 * 4), 0}));
+  EXPECT_EQ(noQueries, (std::vector<int64_t>{0, 90 * 2 * 64 * 2}));
+  std::vector<int64_t> all = promised({{100, 0}, {0, 90}, {100, 90}, {0, 0}});
+  for (size_t i = 0; i < all.size(); ++i)
+    EXPECT_EQ(all[i], both[i] + noKeys[i] + noQueries[i]);
 }
 
 TEST(Ragged, SequencesOfOneLengthAreABatch) {

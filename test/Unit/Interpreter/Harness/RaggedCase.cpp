@@ -23,13 +23,9 @@ static const char *kernelOfTiles(const Tiles &tiles) {
 
 RaggedCase::RaggedCase(const Problem &problem, const Tiles &tiles,
                        uint64_t seed)
-    : firstQuery{0}, firstKey{0},
-      isIgnored(problem.ragged->lengths.size(), false), problem(problem),
-      tiles(tiles), scale(1 / std::sqrt(double(problem.headDim))) {
-  for (const Lengths &each : problem.ragged->lengths) {
-    firstQuery.push_back(firstQuery.back() + each.queries);
-    firstKey.push_back(firstKey.back() + each.keys);
-  }
+    : RaggedArguments(problem),
+      isIgnored(problem.ragged->lengths.size(), false), tiles(tiles),
+      scale(1 / std::sqrt(double(problem.headDim))) {
   Normals normal(seed);
   auto fill = [&](std::vector<float> &array, int64_t elements) {
     array.resize(elements);
@@ -40,68 +36,6 @@ RaggedCase::RaggedCase(const Problem &problem, const Tiles &tiles,
   fill(q, p.queries * p.heads * p.headDim);
   fill(k, p.keys * p.kvHeads * p.headDim);
   fill(v, p.keys * p.kvHeads * p.headDimV);
-}
-
-namespace {
-/// An array of rows as [one entry, heads, rows, columns].
-struct Rows {
-  int64_t heads, rows, columns;
-};
-} // namespace
-
-static Rows rowsOf(Role role, const Problem &p) {
-  switch (role) {
-  case Role::q:
-    return {p.heads, p.queries, p.headDim};
-  case Role::k:
-    return {p.kvHeads, p.keys, p.headDim};
-  case Role::v:
-    return {p.kvHeads, p.keys, p.headDimV};
-  default:
-    return {p.heads, p.queries, p.headDimV};
-  }
-}
-
-KernelArgument
-RaggedCase::argumentOf(const ArgumentRole &role, Type type,
-                       const llvm::StringMap<uint64_t> &addresses) const {
-  if (role == Role::scale)
-    return float(scale);
-  uint64_t address = addresses.lookup(str(role.at(Facet::itself)));
-  if (isa<tile::PtrType>(type))
-    return address;
-  Rows rows = rowsOf(role.role, problem);
-  int64_t pitch = rows.heads * rows.columns;
-  if (auto map = dyn_cast<tile::TensorMapType>(type)) {
-    int64_t height = map.getBoxRows();
-    int64_t bytes = map.getElementType().getIntOrFloatBitWidth() / 8;
-    return TensorMapArgument{address - uint64_t(height * pitch * bytes),
-                             {rows.rows + 1, rows.heads, height, rows.columns},
-                             {pitch, rows.columns, pitch, 1}};
-  }
-  int64_t value = 0;
-  bool isStatistic = role.facts().element == Element::f32;
-  bool isOfOffsets = role.facts().shape == std::vector{Extent::offsets};
-  if (role.facts().isNumber())
-    value = roleValue(role, problem);
-  else if (isOfOffsets)
-    value = role.facet == Facet::strideBatch;
-  else if (role.facet == Facet::strideHead)
-    value = isStatistic ? problem.queries + kBehind : rows.columns;
-  else if (role.facet == Facet::strideRow)
-    value = isStatistic ? 1 : pitch;
-  if (type.isInteger(32))
-    return int32_t(value);
-  return value;
-}
-
-static uint64_t uploadOffsets(GlobalMemory &memory, ArrayRef<int64_t> offsets,
-                              bool isWide) {
-  int64_t bytes = isWide ? 8 : 4;
-  uint64_t address = memory.allocate(int64_t(offsets.size()) * bytes);
-  for (auto [i, offset] : llvm::enumerate(offsets))
-    memory.write(address + i * bytes, &offset, bytes); // little-endian
-  return address;
 }
 
 void RaggedCase::check(MLIRContext &context, const InterpreterOptions &options,
@@ -139,12 +73,11 @@ void RaggedCase::check(MLIRContext &context, const InterpreterOptions &options,
       {"o",
        memory.allocate(rows * problem.headDimV * bytesOf(resultType(problem)))},
       {"lse", memory.allocate(rows * 4)},
-      {"cu_q", uploadOffsets(memory, firstQuery, problem.ragged->isWide)},
-      {"cu_k", uploadOffsets(memory, firstKey, problem.ragged->isWide)},
       {str(Role::counter), counter}};
+  uploadOffsets(memory, addresses);
   std::vector<KernelArgument> arguments;
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes()))
-    arguments.push_back(argumentOf(*roleOf(kernel, i), type, addresses));
+    arguments.push_back(of(*roleOf(kernel, i), type, scale, addresses));
   std::string error;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
     if (error.empty())
@@ -233,28 +166,7 @@ void RaggedCase::compare(GlobalMemory &memory,
 void RaggedCase::compareTraffic(tile::KernelOp kernel, const Launches &launches,
                                 std::array<int64_t, 3> grid,
                                 const tile::Traffic &interpreted) const {
-  SmallVector<int64_t> scalars;
-  SmallVector<Role> roles;
-  for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
-    ArgumentRole role = *roleOf(kernel, i);
-    roles.push_back(role.role);
-    if (auto map = dyn_cast<tile::TensorMapType>(type)) {
-      scalars.push_back(map.getBoxRows());
-      continue;
-    }
-    KernelArgument argument = argumentOf(role, type, {});
-    if (const auto *i32 = std::get_if<int32_t>(&argument))
-      scalars.push_back(*i32);
-    else if (const auto *i64 = std::get_if<int64_t>(&argument))
-      scalars.push_back(*i64);
-    else
-      scalars.push_back(0);
-  }
-  auto read = [&](unsigned argument, int64_t at) -> std::optional<int64_t> {
-    return roles[argument] == Role::offsetsQ ? firstQuery[at] : firstKey[at];
-  };
-  FailureOr<tile::Traffic> counted =
-      tile::countTraffic(kernel, grid, scalars, read);
+  FailureOr<tile::Traffic> counted = count(kernel, grid);
   ASSERT_TRUE(succeeded(counted));
   EXPECT_EQ(counted->global, interpreted.global);
   EXPECT_EQ(counted->smem, interpreted.smem);

@@ -8,15 +8,15 @@
 #ifndef ATTN_TEST_UNIT_INTERPRETER_RAGGEDCASE_H
 #define ATTN_TEST_UNIT_INTERPRETER_RAGGEDCASE_H
 
-#include "Harness/CaseArrays.h"
 #include "Harness/Draws.h"
+#include "Harness/RaggedArguments.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
 namespace attn {
 
-class RaggedCase {
+class RaggedCase : public RaggedArguments {
 public:
   RaggedCase(const Problem &problem, const Tiles &tiles, uint64_t seed = 1);
 
@@ -24,22 +24,15 @@ public:
   void check(mlir::MLIRContext &context, const InterpreterOptions &options,
              int64_t blocks);
 
-  /// Offsets of sequences.
-  std::vector<int64_t> firstQuery, firstKey;
   /// Rows [tokens, heads, columns], rounded to the type.
   std::vector<float> q, k, v;
   /// Sequences that nobody compares.
   std::vector<bool> isIgnored;
-  /// Rows behind the last offset, that must be left alone.
-  static constexpr int64_t kBehind = 3;
 
-  const Problem problem;
   const Tiles tiles;
   const double scale;
 
 private:
-  KernelArgument argumentOf(const ArgumentRole &role, mlir::Type type,
-                            const llvm::StringMap<uint64_t> &addresses) const;
   void compare(GlobalMemory &memory,
                const llvm::StringMap<uint64_t> &addresses) const;
   void compareTraffic(tile::KernelOp kernel, const Launches &launches,
