@@ -67,6 +67,8 @@ GroupWalk TileBlocks::ofGroup(TileBuilder &b, const Tile &at,
     return ofGroupInPart(b, at, groupRow);
   Run tile = ofTile(b, at);
   KeyBand band = bandOf(at);
+  if (areRowsShared)
+    return ofShared(b, at, band, tile, groupRow);
   Scalar row = at.row + groupRow;
   Scalar last = b.min(row + kGroupRows, queries) - 1;
   KeyBand::Keys seen = band.seenBy(b, row, last);
@@ -100,18 +102,25 @@ std::pair<Run, Scalar> TileBlocks::ofPart(TileBuilder &b,
 GroupWalk TileBlocks::ofGroupInPart(TileBuilder &b, const Tile &at,
                                     Scalar groupRow) const {
   auto [part, hasSome] = ofPart(b, at);
-  Scalar row = at.row + groupRow;
-  Scalar last = b.min(row + kGroupRows, queries) - 1;
   KeyBand band = bandOf(at);
   KeyBand seeing = band.until(b.select(hasSome, band.keys, b.i32(0)));
-  KeyBand::Keys seen = seeing.seenBy(b, row, last);
+  return ofShared(b, at, seeing, part, groupRow);
+}
+
+GroupWalk TileBlocks::ofShared(TileBuilder &b, const Tile &at,
+                               const KeyBand &band, const Run &all,
+                               Scalar groupRow) const {
+  Scalar row = areRowsShared ? at.row : at.row + groupRow;
+  int64_t rows = areRowsShared ? query : kGroupRows;
+  Scalar last = b.min(row + rows, queries) - 1;
+  KeyBand::Keys seen = band.seenBy(b, row, last);
   Run open;
-  open.end = b.min(b.max(seen.allEnd / key, part.begin), part.end);
+  open.end = b.min(b.max(seen.allEnd / key, all.begin), all.end);
   open.begin =
       band.hasFirst
-          ? b.min(b.max(b.ceilDiv(seen.allFirst, key), part.begin), open.end)
-          : part.begin;
-  return {b, seeing, key, part, open, query > kGroupRows};
+          ? b.min(b.max(b.ceilDiv(seen.allFirst, key), all.begin), open.end)
+          : all.begin;
+  return {b, band, key, all, open, areRowsShared || query > kGroupRows};
 }
 
 Scalar TileBlocks::stepsBeforeNext(TileBuilder &b, const Tile &tile,
