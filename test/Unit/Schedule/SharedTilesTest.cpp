@@ -83,7 +83,7 @@ TEST(SharedTiles, KeysAreReadOnce) {
 
 /// Where no reading is saved nothing is shared, and nobody is asked.
 TEST(SharedTiles, ManyQueriesShareNone) {
-  for (int64_t queries : {4096, 300}) {
+  for (int64_t queries : {4096, 384}) {
     PlanReport report = plans(speculating(1, queries, 4096), h100());
     for (const Plan &plan : report.plans)
       EXPECT_FALSE(plan.tiles.has("packed")) << plan.tiles.str();
