@@ -32,6 +32,7 @@ private:
   LogicalResult numbers();   // C13, C15; C14 is the mask's own
   LogicalResult alignment(); // C17
   LogicalResult precision(); // C18
+  LogicalResult places();    // C35, C36
 
   LogicalResult same(StringRef a, StringRef b, unsigned dimension,
                      StringRef what);
@@ -267,15 +268,29 @@ LogicalResult Verifier::precision() {
          << element;
 }
 
+/// What keys of a cache have none of, before shapes are read, which are those
+/// of pages.
+LogicalResult Verifier::places() {
+  if (op.direction() != Direction::backward)
+    return success();
+  for (auto [group, name] : {std::pair(ClauseGroup::pageTable, "pages"),
+                             {ClauseGroup::usedKeys, "lengths"}})
+    if (!op.clauseOperands(group).empty())
+      return op->emitOpError("expects no ")
+             << name << "(..) for gradients, but got some";
+  return success();
+}
+
 LogicalResult Verifier::verify() {
-  return success(
-      succeeded(verifyForm(op)) && succeeded(verifyClauseSizes(op)) &&
-      succeeded(outputs()) && succeeded(inputs()) && succeeded(ranks()) &&
-      succeeded(verifyLayouts(op, all)) && succeeded(verifySpaces(op, all)) &&
-      succeeded(elements()) && succeeded(sizes()) && succeeded(shapes()) &&
-      succeeded(verifyClauses(op)) && succeeded(numbers()) &&
-      succeeded(verifyAliases(op, all)) && succeeded(alignment()) &&
-      succeeded(precision()));
+  return success(succeeded(verifyForm(op)) &&
+                 succeeded(verifyClauseSizes(op)) && succeeded(places()) &&
+                 succeeded(outputs()) && succeeded(inputs()) &&
+                 succeeded(ranks()) && succeeded(verifyLayouts(op, all)) &&
+                 succeeded(verifySpaces(op, all)) && succeeded(elements()) &&
+                 succeeded(sizes()) && succeeded(shapes()) &&
+                 succeeded(verifyClauses(op)) && succeeded(numbers()) &&
+                 succeeded(verifyAliases(op, all)) && succeeded(alignment()) &&
+                 succeeded(precision()));
 }
 
 LogicalResult attn::verifyAttention(AttentionOpInterface op) {

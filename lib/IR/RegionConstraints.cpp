@@ -275,6 +275,9 @@ LogicalResult ClauseVerifier::blocks() {
   if (op.isRagged())
     return op->emitOpError("expects no lists of blocks of ragged sequences, "
                            "which would have to be ragged too, but got both");
+  if (!op.clauseOperands(Group::pageTable).empty())
+    return op->emitOpError(
+        "expects no lists of blocks beside pages(..), but got some");
   for (int64_t each : {size->queries, size->keys})
     if (each <= 0 || each % kBlockMultiple)
       return op->emitOpError("expects blocks of multiples of ")
@@ -307,9 +310,6 @@ LogicalResult ClauseVerifier::lengths() {
   OperandRange used = op.clauseOperands(ClauseGroup::usedKeys);
   if (used.empty())
     return success();
-  if (op.direction() == Direction::backward)
-    return op->emitOpError(
-        "expects no lengths(..) for gradients, but got some");
   if (used.size() != 1)
     return op->emitOpError("expects one array of used keys, but got ")
            << used.size();
@@ -338,8 +338,6 @@ LogicalResult ClauseVerifier::pages() {
   OperandRange tables = op.clauseOperands(ClauseGroup::pageTable);
   if (tables.empty())
     return success();
-  if (op.direction() == Direction::backward)
-    return op->emitOpError("expects no pages(..) for gradients, but got some");
   if (tables.size() != 1)
     return op->emitOpError("expects one table of pages, but got ")
            << tables.size();

@@ -9,6 +9,7 @@
 #include "attn/Schedule/Pseudocode.h"
 #include "attn/Schedule/Registry.h"
 #include "attn/Schedule/Sensitivity.h"
+#include "attn/Schedule/SharedTiles.h"
 #include "attn/Schedule/Time.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -131,7 +132,8 @@ static void explainParts(llvm::raw_ostream &out, const PlanReport &report,
   int64_t parts = plan.tiles.get("parts");
   if (parts == 0)
     return;
-  const Problem problem = atLeastOne(report.problem);
+  const Problem problem =
+      withSharedRows(atLeastOne(report.problem), headsOfTile(plan.tiles));
   int64_t query = plan.tiles.get("query");
   int64_t tiles =
       problem.batch * problem.heads * ceilDiv(problem.queries, query);
@@ -141,6 +143,50 @@ static void explainParts(llvm::raw_ostream &out, const PlanReport &report,
       << " tiles: " << tiles * parts << " blocks on " << report.machine.sms
       << " multiprocessors, of at most " << ceilDiv(steps, parts) << " of "
       << steps << " steps\n";
+}
+
+/// Of tiles with rows of several heads: whose, and how many of each.
+static void explainSharedTiles(llvm::raw_ostream &out, const Plan &plan) {
+  int64_t heads = headsOfTile(plan.tiles);
+  if (heads > 1)
+    out << "  packed    a tile has " << queriesOfTile(plan.tiles)
+        << " rows of each of " << heads
+        << " query heads, which read their keys together\n";
+}
+
+/// Of a cache: how often its blocks fill the machine, how far its bytes are
+/// from those that nobody can do without, and what a table adds to them.
+static void explainCache(llvm::raw_ostream &out, const PlanReport &report,
+                         const Plan &plan) {
+  const Placement &place = report.problem.place;
+  int64_t query = plan.tiles.get("query");
+  if (!place.any() || query == 0)
+    return;
+  const Problem problem =
+      withSharedRows(atLeastOne(report.problem), headsOfTile(plan.tiles));
+  int64_t parts = plan.tiles.get("parts", 1);
+  int64_t blocks =
+      problem.batch * problem.heads * ceilDiv(problem.queries, query) * parts;
+  int64_t atOnce = report.machine.sms * plan.footprint.blocksPerSm;
+  int64_t waves = ceilDiv(blocks, atOnce);
+  out << "  waves     " << waves << ": " << blocks << " blocks, " << atOnce
+      << " at a time, "
+      << format("%.0f %% of the last wave filled\n",
+                100.0 * double(blocks - (waves - 1) * atOnce) / double(atOnce));
+  int64_t rowBytes =
+      (problem.headDim + problem.headDimV) * bytesOf(problem.dtype);
+  int64_t keyBytes = problem.batch * problem.kvHeads * problem.keys * rowBytes;
+  out << "  cache     " << bytesText(keyBytes)
+      << format(" of K and V; moves %.2f times that from L2",
+                timesBound(plan.bytes.l2, keyBytes));
+  if (place.isPaged()) {
+    int64_t table = problem.batch * (problem.keys / place.pageRows) * 4;
+    out << format(", and a table of %lld bytes beside it, %.3f %%",
+                  static_cast<long long>(table),
+                  100.0 * double(table) /
+                      double(std::max<int64_t>(keyBytes, 1)));
+  }
+  out << '\n';
 }
 
 static std::string kernelText(const Plan &plan) {
@@ -190,7 +236,9 @@ static void explainPlan(llvm::raw_ostream &out, const PlanReport &report,
       << format("  (%.2f x bound)\n", timesBound(plan.bytes.l2, least.l2));
   out << "  smem      " << bytesText(plan.bytes.smem)
       << format("  (%.2f x bound)\n", timesBound(plan.bytes.smem, least.smem));
+  explainSharedTiles(out, plan);
   explainParts(out, report, plan);
+  explainCache(out, report, plan);
   out << "  footprint " << plan.footprint.smemBytes
       << " bytes of shared memory, " << plan.footprint.registersPerThread
       << " registers x " << plan.footprint.threads << " threads, "

@@ -40,6 +40,10 @@ static void write(OStream &json, const Problem &p) {
         json.attribute("longest_queries", p.ragged->longest.queries);
         json.attribute("longest_keys", p.ragged->longest.keys);
       });
+    if (p.place.usesSome())
+      json.attribute("used_keys_bits", p.place.usedKeysBits);
+    if (p.place.isPaged())
+      json.attribute("page", p.place.pageRows);
     json.attribute("direction", llvm::StringRef(name(p.direction)));
     if (p.direction == Direction::forward) {
       json.attribute("lse", p.lse);

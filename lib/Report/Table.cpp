@@ -36,6 +36,8 @@ std::string attn::describe(const Problem &p) {
     text += ", " + str(p.mask);
   if (p.pattern)
     text += ", " + str(*p.pattern);
+  if (p.place.any())
+    text += ", " + str(p.place);
   if (p.alignment != kMaxAlignment)
     text += ", rows aligned to " + std::to_string(p.alignment) + " bytes";
   if (p.deterministic)

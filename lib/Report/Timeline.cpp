@@ -8,6 +8,7 @@
 #include "attn/Schedule/Diagram.h"
 #include "attn/Schedule/Limits.h"
 #include "attn/Schedule/Registry.h"
+#include "attn/Schedule/SharedTiles.h"
 #include "attn/Schedule/Timeline.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/Format.h"
@@ -40,7 +41,9 @@ constexpr UnitLook kUnits[] = {
 class Picture : Sheet {
 public:
   Picture(const PlanReport &report, const Plan &plan)
-      : Sheet(kMargin + kWidth + kBusy), problem(atLeastOne(report.problem)),
+      : Sheet(kMargin + kWidth + kBusy),
+        problem(withSharedRows(atLeastOne(report.problem),
+                               headsOfTile(plan.tiles))),
         report(report), plan(plan),
         schedule(findScheduleKind(plan.schedule)->build(plan.tiles)),
         launch(longest(plan)),

@@ -4,6 +4,7 @@
 #include "attn/Schedule/Decision.h"
 #include "attn/Schedule/Limits.h"
 #include "attn/Schedule/Registry.h"
+#include "attn/Schedule/SharedTiles.h"
 #include "attn/Transforms/Passes.h"
 
 #include <algorithm>
@@ -41,7 +42,8 @@ static std::vector<Problem> samples(Problem problem, const Tiles &tiles,
   int64_t group = problem.heads / problem.kvHeads;
   own.batch = std::min<int64_t>(problem.batch, 2);
   own.kvHeads = std::min<int64_t>(problem.kvHeads, group > 1 ? 1 : 3);
-  own.heads = own.kvHeads * std::min<int64_t>(group, 3);
+  int64_t shared = headsOfTile(tiles);
+  own.heads = own.kvHeads * (shared > 1 ? shared : std::min<int64_t>(group, 3));
   own.queries = shorten(problem.queries, query, mostTiles);
   own.keys = shorten(problem.keys, key, mostTiles);
   Problem fewQueries = own, fewKeys = own;

@@ -105,6 +105,10 @@ static FailureOr<Plan> planOfGiven(AttentionOpInterface op, ScheduleAttr given,
           << attn::decision(given.getName().str(), given.tiles()) << ": "
           << reason;
   PlanReport report = plans(problem, machine);
+  for (const Refused &refused : report.refused) // of all its tiles
+    if (plan && refused.schedule == plan->schedule && refused.tiles.empty() &&
+        refused.family == plan->family)
+      error.attachNote() << refused.reason;
   if (const Plan *best = report.best())
     error.attachNote() << "the best that fits: " << decision(*best);
   return error;

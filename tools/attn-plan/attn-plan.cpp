@@ -8,6 +8,7 @@
 
 #include "../commands/Commands.h"
 #include "Blocks.h"
+#include "Cache.h"
 #include "Format.h"
 #include "Pictures.h"
 #include "Sequences.h"
@@ -108,6 +109,7 @@ struct Options {
       cl::cat(category)};
   BlockOptions blocks{category};
   SequenceOptions sequences{category};
+  CacheOptions cache{category};
   FormatOptions format{category};
   cl::opt<std::string> sweep{
       "sweep", cl::value_desc("field=first..last"),
@@ -351,6 +353,8 @@ static SweepPoint pointOf(const Options &options, const Swept &swept,
   if (!sentence)
     sentence = options.sequences.read(problem);
   if (!sentence)
+    sentence = options.cache.read(problem);
+  if (!sentence)
     return sweepPoint(value, problem, machine);
   SweepPoint point;
   point.value = value, point.problem = problem, point.machine = machine;
@@ -473,6 +477,9 @@ static int run(const Options &options) {
                   ", which the file tells, but got both");
   if (auto sentence = options.sequences.read(problem))
     return fail(*sentence);
+  problem.dtype = types.front();
+  if (auto sentence = options.cache.read(problem))
+    return fail(*sentence);
   if ((options.pictures.any() || *format == Format::explain) &&
       options.sequences.isGiven())
     return fail("expects a picture or an explanation of sequences of one "
@@ -483,7 +490,6 @@ static int run(const Options &options) {
     return fail("expects a file for all pictures but one, as in "
                 "--diagram=FILE.svg, but got " +
                 std::to_string(options.pictures.withoutFile()) + " without");
-  problem.dtype = types.front();
   if (!swept.values.empty())
     return runSweep(options, *format, swept, problem, machines, types);
   return machines.size() * types.size() > 1

@@ -25,6 +25,7 @@ import re
 import subprocess
 import sys
 
+import cells
 import doc_diagrams
 import doc_figures
 import doc_reference
@@ -155,7 +156,8 @@ def made(build):
     def told(command):
         return run(build, command)
 
-    return {**MADE, **doc_diagrams.pages(told), **doc_sparse.pages(told)}
+    return {**MADE, **doc_diagrams.pages(told), **doc_sparse.pages(told),
+            "docs/cells.md": lambda: cells.page(build)}
 
 
 def renewed(build, name, old, makers):

@@ -42,6 +42,7 @@ struct LaunchShape {
   GridForm form = GridForm::tiles;
   bool ownsKeys = false; ///< tiles are rows of keys, of key heads
   int64_t rows = 1;      ///< of a tile: those of all its groups
+  int64_t rowHeads = 1;  ///< heads of which it has that many (SharedTiles.h)
   /// Tiles come in units of so many, even if those at the end have no rows.
   int64_t unit = 1;
   /// Columns of a tile of O or of a gradient, dQ or first dK and then dV; 0:
@@ -191,8 +192,12 @@ private:
   Number headsWithTiles(const LaunchShape &shape) {
     if (areSlots())
       return shape.ownsKeys ? call.keyHeads : call.heads;
-    if (!shape.isInRounds)
-      return a.times(shape.ownsKeys ? call.keyHeads : call.heads, call.batch);
+    if (!shape.isInRounds) {
+      Number heads = shape.ownsKeys ? call.keyHeads : call.heads;
+      if (shape.rowHeads > 1)
+        heads = a.floorDiv(heads, shape.rowHeads);
+      return a.times(heads, call.batch);
+    }
     Number all = roundHeads();
     int64_t group = problem.heads / problem.kvHeads;
     return shape.ownsKeys ? all : a.times(all, a.constant(group));

@@ -21,7 +21,9 @@
 /// keys without a mask, and K and V begin at key 31744.
 ///
 /// What is planned is a problem like any other: no schedule, fold or kernel
-/// knows of packing.  Deliberately absent: a price for both ways.  Heads are
+/// knows of packing.  Where one of the two does not hold, tiles may have rows
+/// of several heads (SharedTiles.h), which is a choice of a schedule.
+/// Deliberately absent: a price for both ways.  Heads are
 /// packed wherever they can be.  With one query that is predicted to be as fast
 /// or faster.  With several, few heads may leave multiprocessors idle: 3 of 504
 /// random problems were predicted to be slower by more than 2 %.

@@ -166,6 +166,9 @@ struct Problem {
   Precision precision = Precision::tf32x3;
   int64_t batch = 1, heads = 1, kvHeads = 1;
   int64_t queries = 0, keys = 0;
+  /// Of tiles that have rows of several query heads (SharedTiles.h): row r is
+  /// one of query r / rowHeads.  What is asked for has rows of one.
+  int64_t rowHeads = 1;
   int64_t headDim = 0, headDimV = 0;
   Mask mask;
   /// Visible are only pairs that both show.

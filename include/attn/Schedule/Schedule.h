@@ -146,6 +146,8 @@ struct Sharing {
   /// Blocks that the walk of a tile over keys is dealt out to (KeyParts.h).
   /// Each has all rows of the tile, and leaves results of its own.
   int64_t keyParts = 1;
+  /// Query heads of a group of which a tile has rows (SharedTiles.h).
+  int64_t rowHeads = 1;
 
   int64_t blocks() const { return group * cluster; }
 };

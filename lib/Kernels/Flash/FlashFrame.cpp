@@ -4,6 +4,8 @@
 
 #include "Softmax/LogSumExp.h"
 
+#include "attn/Schedule/SharedTiles.h"
+
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -21,6 +23,8 @@ FlashFrame::FlashFrame(TileBuilder &b, const KernelRequest &request)
       key(request.tiles.get("key")), stages(request.tiles.get("stages")),
       queryStages(request.tiles.get("query_stages", 1)),
       staging(request.tiles.get("staging")),
+      rowHeads(headsOfTile(request.tiles)),
+      headRows(queriesOfTile(request.tiles)),
       overlap(request.tiles.get("overlap") != 0),
       pingPong(request.tiles.get("ping_pong") != 0),
       persistent(request.tiles.get("persistent") != 0),
@@ -33,10 +37,13 @@ FlashFrame::FlashFrame(TileBuilder &b, const KernelRequest &request)
                                      element.getIntOrFloatBitWidth())),
       dimV(llvm::alignTo(problem.headDimV, kColumns)),
       landing(splits ? landingOf(problem, key) : Landing()),
-      scoring(arguments, request) {}
+      scoring(arguments, request) {
+  if (rowHeads > 1 && !parts.areSeveral())
+    staging = kPanelColumns;
+}
 
 KernelOp FlashFrame::declare() {
-  int64_t queryRows = splits ? landing.rows : query;
+  int64_t queryRows = splits ? landing.rows : headRows;
   int64_t keyRows = splits ? landing.rows : key;
   arguments.map(b, "q", queryRows, problem.headDim, element);
   if (problem.place.any()) {
@@ -52,7 +59,8 @@ KernelOp FlashFrame::declare() {
   else if (splits)
     arguments.operand("o", outputElement());
   else
-    arguments.map(b, "o", kGroupRows, problem.headDimV, outputElement());
+    arguments.map(b, "o", std::min(headRows, kGroupRows), problem.headDimV,
+                  outputElement());
   if (problem.lse && !parts.areSeveral())
     declareLse(arguments, b, problem);
   if (persistent)
@@ -70,8 +78,8 @@ KernelOp FlashFrame::declare() {
   band.emplace(b, arguments, problem.mask);
   if (problem.isListed())
     lists = tileLists(b, arguments, problem, query, key);
-  blocks.emplace(*band, queries, query, key, lists.get(), parts,
-                 locator ? &*locator : nullptr);
+  blocks.emplace(*band, queries, headRows, key, lists.get(), parts,
+                 locator ? &*locator : nullptr, rowHeads > 1);
   return kernel;
 }
 
@@ -97,7 +105,8 @@ TileQueue FlashFrame::queueFor(int64_t readers) const {
 }
 
 TileOrder FlashFrame::order() const {
-  TileOrder whole(b, arguments, problem, query, request.sms, request.l2Bytes);
+  TileOrder whole(b, arguments, problem, headRows, request.sms, request.l2Bytes,
+                  rowHeads);
   return parts.areSeveral() ? whole.inParts(parts) : whole;
 }
 

@@ -48,6 +48,8 @@ struct FlashFrame {
   bool splits;     ///< operands are f32 and come in parts of bf16
   KeyParts parts;  ///< whose O and LSE another kernel makes whole
   int64_t query, key, stages, queryStages, staging;
+  int64_t rowHeads; ///< whose rows a tile has (SharedTiles.h)
+  int64_t headRows; ///< of each of them
   bool overlap, pingPong, persistent;
   int64_t groups; ///< consumer warpgroups
   RegisterBudget budget;

@@ -71,9 +71,19 @@ private:
   }
   void loadQuery(Place place, const Tile &tile) {
     Value map = f.map("q");
+    if (f.rowHeads > 1)
+      return loadQueryOfHeads(place, tile, map);
     Corner at = Corner::ofQueries(b, map, tile, tile.row);
     f.ringQ.load(b, place, map, at.batch, tile.head, at.row,
                  f.buffersQ.front());
+  }
+
+  /// The rows of each head below those of the one before.
+  void loadQueryOfHeads(Place place, const Tile &tile, Value map) {
+    f.ringQ.announce(b, place, f.buffersQ.front());
+    for (int64_t head = 0; head < f.rowHeads; ++head)
+      f.ringQ.loadRows(b, place, map, tile.batch, tile.head + head, tile.row,
+                       f.buffersQ.front(), b.i32(head * f.headRows));
   }
 
   SmallVector<Value> produceTile(ValueRange s) {

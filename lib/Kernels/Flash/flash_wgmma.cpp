@@ -186,6 +186,7 @@ private:
     group = warp / kWarpsPerGroup - budget.others;
     groupRow = group * kGroupRows;
     warpRow = groupRow + (warp % kWarpsPerGroup) * kWarpRows;
+    warpQuery = rowHeads > 1 ? warpRow % headRows : warpRow;
     if (pingPong)
       turns = Turns(b, group, groups);
     softmax.emplace(b, scoring.scale(b), scoring.sign(), element);
@@ -303,11 +304,20 @@ private:
       }
   }
 
-  Scoring::Rows rowsOf(const Tile &tile) {
-    return scoring.ofRows(b,
-                          {tile.batch, tile.head, tile.row + warpRow, kWarpRows,
-                           /*areKeys=*/false, tile.queries,
-                           Value(tile.usedKeys) ? tile.usedKeys : tile.keys});
+  /// The tile as this warp has it: of the head of its rows.
+  Tile ownOf(const Tile &tile) {
+    Tile own = tile;
+    if (rowHeads > 1)
+      own.head = tile.head + warpRow / headRows;
+    return own;
+  }
+
+  Scoring::Rows rowsOf(const Tile &all) {
+    Tile tile = ownOf(all);
+    return scoring.ofRows(
+        b, {tile.batch, tile.head, tile.row + warpQuery, kWarpRows,
+            /*areKeys=*/false, tile.queries,
+            Value(tile.usedKeys) ? tile.usedKeys : tile.keys});
   }
 
   /// Where lists begin with a full block, no region hides anything in it.
@@ -318,7 +328,7 @@ private:
     bool needsKey = scoring.scores() || scoring.hides();
     Scalar key = needsKey ? steps.firstKey(b) : Scalar();
     scores = scoring.scored(b, rows, scores, key, Pairs::any);
-    scores = steps.hideFirst(b, scores, tile, warpRow);
+    scores = steps.hideFirst(b, scores, tile, warpQuery);
     auto hidden = [&]() -> SmallVector<Value> {
       return {scoring.hidden(b, rows, scores, key, /*isCut=*/true)};
     };
@@ -338,7 +348,7 @@ private:
     Scalar key = hides || scoring.scores() ? steps.keyOf(at) : Scalar();
     scores = scoring.scored(b, rows, softmax->orient(b, scores), key,
                             scoring.pairsOf(isCut, isListed));
-    scores = steps.hide(b, scores, tile.row + warpRow, at);
+    scores = steps.hide(b, scores, tile.row + warpQuery, at);
     return hides ? scoring.hidden(b, rows, scores, key, isCut) : scores;
   }
 
@@ -482,7 +492,8 @@ private:
     else
       storeStaged(output.front(), end.inverse, tile);
     if (problem.lse)
-      storeLse(b, arguments, end.lse, tile, queries, tile.row + warpRow);
+      storeLse(b, arguments, end.lse, ownOf(tile), queries,
+               tile.row + warpQuery);
   }
 
   /// From registers: their pairs of f32 fill sectors.
@@ -498,18 +509,18 @@ private:
                   Value view) {
     for (auto [part, sum] : llvm::enumerate(output))
       StoreFragmentOp::create(b, scaleRows(b, sum, inverse), view,
-                              tile.row + warpRow,
+                              tile.row + warpQuery,
                               b.i32(int64_t(part) * kSumColumns));
   }
 
   /// Of a part of the keys, O and LSE in f32.
   void storeKeyPart(ValueRange output, const LazySoftmax::End &end,
                     const Tile &tile) {
-    KeyParts::Owner owner = KeyParts::ownerOf(tile);
+    KeyParts::Owner owner = KeyParts::ownerOf(ownOf(tile));
     storeParts(output, end.inverse, tile,
                parts.output(b, arguments, problem, owner));
     StoreRowOp::create(b, end.lse.high, parts.lse(b, arguments, owner),
-                       tile.row + warpRow);
+                       tile.row + warpQuery);
   }
 
   void storeStaged(Value output, Value inverse, const Tile &tile) {
@@ -519,6 +530,8 @@ private:
                   warpRow,
                   warp % kWarpsPerGroup == b.i32(0),
                   /*barrier=*/group + (1 + groups)};
+    if (rowHeads > 1)
+      strips.headRows = headRows;
     storeOutputAsync(b, average(b, output, inverse, outputElement()), strips,
                      tile);
   }
@@ -526,6 +539,7 @@ private:
   std::optional<LazySoftmax> softmax;
   Scalar warp;
   Scalar group, groupRow, warpRow; // consumers
+  Scalar warpQuery;                // consumers: of a tile, of the warp's head
   Tile like;                       // consumers: the form of all tiles
   size_t tileNumbers = 0;          // consumers: of a tile, as it is carried
   Turns turns;                     // consumers

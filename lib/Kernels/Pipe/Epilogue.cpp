@@ -21,6 +21,26 @@ void attn::storeOutput(TileBuilder &b, ValueRange parts, Value inverse,
   CopyOutOp::create(b, staging, warpRow, view, row, uint32_t(rows));
 }
 
+/// Starts storing a warpgroup's rows of a strip.
+static void storeStrip(TileBuilder &b, const Strips &strips, const Tile &tile,
+                       Value staging, Scalar column) {
+  if (strips.headRows == 0) {
+    Corner corner =
+        Corner::ofQueries(b, strips.map, tile, tile.row + strips.groupRow);
+    TmaStoreOp::create(b, staging, strips.groupRow, strips.map, corner.batch,
+                       tile.head, corner.row, column);
+    return;
+  }
+  // Of every head, a box.
+  int64_t rows = cast<TensorMapType>(strips.map.getType()).getBoxRows();
+  for (int64_t first = 0; first < kGroupRows; first += rows) {
+    Scalar row = strips.groupRow + first;
+    TmaStoreOp::create(b, staging, row, strips.map, tile.batch,
+                       tile.head + row / strips.headRows,
+                       tile.row + row % strips.headRows, column);
+  }
+}
+
 void attn::storeOutputAsync(TileBuilder &b, Value output, const Strips &strips,
                             const Tile &tile) {
   auto type = cast<FragType>(output.getType());
@@ -44,12 +64,8 @@ void attn::storeOutputAsync(TileBuilder &b, Value output, const Strips &strips,
     FenceAsyncOp::create(b);
     BarSyncOp::create(b, strips.barrier, uint32_t(kWarpsPerGroup));
     b.when(strips.leads, [&] {
-      Corner corner =
-          Corner::ofQueries(b, strips.map, tile, tile.row + strips.groupRow);
-      TmaStoreOp::create(b, staging, strips.groupRow, strips.map, corner.batch,
-                         tile.head, corner.row,
-                         Value(strips.column) ? strips.column + column
-                                              : b.i32(column));
+      storeStrip(b, strips, tile, staging,
+                 Value(strips.column) ? strips.column + column : b.i32(column));
     });
   }
 }

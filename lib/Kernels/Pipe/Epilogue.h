@@ -30,6 +30,7 @@ struct Strips {
   Scalar leads;             ///< whether the warp starts the warpgroup's stores
   Scalar barrier;           ///< named barrier of the warpgroup
   Scalar column = {};       ///< of the output, where its first strip goes
+  int64_t headRows = 0;     ///< of each head of a tile; 0: of one head
 };
 
 /// Stores a warp's rows of an output through shared memory, strip by strip.  A

@@ -68,6 +68,8 @@ GroupWalk TileBlocks::ofGroup(TileBuilder &b, const Tile &at,
     return ofGroupInPart(b, at, groupRow);
   Run tile = ofTile(b, at);
   KeyBand band = bandOf(at);
+  if (areRowsShared)
+    return ofShared(b, at, band, tile, groupRow);
   Scalar row = at.row + groupRow;
   Scalar last = b.min(row + kGroupRows, queries) - 1;
   KeyBand::Keys seen = band.seenBy(b, row, last);
@@ -98,21 +100,41 @@ std::pair<Run, Scalar> TileBlocks::ofPart(TileBuilder &b,
           hasSome};
 }
 
+/// Of blocks, those that every query sees.
+static Run openOf(TileBuilder &b, const KeyBand &band,
+                  const KeyBand::Keys &seen, const Run &all, int64_t key) {
+  Run open;
+  open.end = b.min(b.max(seen.allEnd / key, all.begin), all.end);
+  open.begin =
+      band.hasFirst
+          ? b.min(b.max(b.ceilDiv(seen.allFirst, key), all.begin), open.end)
+          : all.begin;
+  return open;
+}
+
 GroupWalk TileBlocks::ofGroupInPart(TileBuilder &b, const Tile &at,
                                     Scalar groupRow) const {
   auto [part, hasSome] = ofPart(b, at);
-  Scalar row = at.row + groupRow;
-  Scalar last = b.min(row + kGroupRows, queries) - 1;
+  Scalar row = areRowsShared ? at.row : at.row + groupRow;
+  int64_t rows = areRowsShared ? query : kGroupRows;
+  Scalar last = b.min(row + rows, queries) - 1;
   KeyBand band = bandOf(at);
   KeyBand seeing = band.until(b.select(hasSome, band.keys, b.i32(0)));
   KeyBand::Keys seen = seeing.seenBy(b, row, last);
-  Run open;
-  open.end = b.min(b.max(seen.allEnd / key, part.begin), part.end);
-  open.begin =
-      band.hasFirst
-          ? b.min(b.max(b.ceilDiv(seen.allFirst, key), part.begin), open.end)
-          : part.begin;
-  return {b, seeing, key, part, open, query > kGroupRows};
+  return {b,
+          seeing,
+          key,
+          part,
+          openOf(b, seeing, seen, part, key),
+          areRowsShared || query > kGroupRows};
+}
+
+GroupWalk TileBlocks::ofShared(TileBuilder &b, const Tile &at,
+                               const KeyBand &band, const Run &all,
+                               Scalar) const {
+  Scalar last = b.min(at.row + query, queries) - 1;
+  KeyBand::Keys seen = band.seenBy(b, at.row, last);
+  return {b, band, key, all, openOf(b, band, seen, all, key), true};
 }
 
 Scalar TileBlocks::stepsBeforeNext(TileBuilder &b, const Tile &tile,

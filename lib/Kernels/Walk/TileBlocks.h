@@ -9,6 +9,9 @@
 // 192 on loads blocks 0 to 2; its warpgroups (rows 192, 256, 320) multiply 0 to
 // 1, 0 to 2 and 0 to 2, so the first passes over one block above its own.
 //
+// Where a tile has rows of several heads, they are of the same queries, and all
+// warpgroups walk all blocks.
+//
 // Of lists all warpgroups walk all blocks, the partial ones first; and of a
 // part of the keys (KeyParts.h) all of its blocks, or if it has none the first
 // of all, with every score hidden.
@@ -84,11 +87,10 @@ private:
             const Run &open)
       : above(tile.end - own.end), below(own.begin - tile.begin), band(band),
         key(key), own(own), open(open) {}
-  /// Of a part, whose blocks all warpgroups walk; `open` of them are the own
-  /// rows'.
+  /// Of blocks that all warpgroups walk; `open` of them are the own rows'.
   GroupWalk(TileBuilder &builder, const KeyBand &band, int64_t key,
-            const Run &part, const Run &open, bool isShared)
-      : above(builder.i32(0)), below(above), band(band), key(key), own(part),
+            const Run &all, const Run &open, bool isShared)
+      : above(builder.i32(0)), below(above), band(band), key(key), own(all),
         open(open), isShared(isShared) {}
   GroupWalk(TileBuilder &builder, const KeyBand &band, int64_t key,
             const Lists &lists)
@@ -111,13 +113,14 @@ private:
 class TileBlocks {
 public:
   /// For tiles of `query` rows out of `queries`, and blocks of `key` keys; of
-  /// those that are listed, in memory or as runs, if there are lists.
+  /// those that are listed, in memory or as runs, if there are lists.  All
+  /// warpgroups may have the same rows, each of heads of its own.
   TileBlocks(const KeyBand &band, Scalar queries, int64_t query, int64_t key,
              const TileLists *lists = nullptr,
              const KeyParts &parts = KeyParts(1),
-             const RowLocator *locator = nullptr)
+             const RowLocator *locator = nullptr, bool areRowsShared = false)
       : band(band), queries(queries), query(query), key(key), lists(lists),
-        parts(parts), locator(locator) {}
+        parts(parts), locator(locator), areRowsShared(areRowsShared) {}
 
   /// The same where rows are keys, past which queries stream.
   TileBlocks ofKeys() const {
@@ -147,7 +150,7 @@ public:
                          Scalar steps) const;
   /// Whether there may be others behind them.
   bool passesOverLast() const {
-    return band.hasFirst && !lists && !parts.areSeveral();
+    return band.hasFirst && !lists && !parts.areSeveral() && !areRowsShared;
   }
 
 private:
@@ -161,6 +164,11 @@ private:
   std::pair<Run, Scalar> ofPart(TileBuilder &builder, const Tile &tile) const;
   GroupWalk ofGroupInPart(TileBuilder &builder, const Tile &tile,
                           Scalar groupRow) const;
+  /// The walk of blocks that are those of other warpgroups too, of the queries
+  /// from a row of a tile on.
+  GroupWalk ofShared(TileBuilder &builder, const Tile &tile,
+                     const KeyBand &band, const Run &all,
+                     Scalar groupRow) const;
 
   /// What queries of a tile see.
   KeyBand bandOf(const Tile &tile) const {
@@ -176,6 +184,7 @@ private:
   const TileLists *lists;
   KeyParts parts;
   const RowLocator *locator;
+  bool areRowsShared;      ///< by all warpgroups
   bool isSequence = false; ///< or of all of them
   bool ownsKeys = false;
 };

@@ -47,16 +47,20 @@ static Scalar lookedAt(TileBuilder &b, Scalar streamed,
 
 TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
                      const Problem &problem, int64_t query, int64_t atOnce,
-                     int64_t l2Bytes)
+                     int64_t l2Bytes, int64_t rowHeads)
     : TileOrder(b, arguments, problem,
-                rowsOfQueries(b, arguments, problem, query), atOnce, l2Bytes) {}
+                rowsOfQueries(b, arguments, problem, query, rowHeads), atOnce,
+                l2Bytes) {}
 
 TileOrder::Rows TileOrder::rowsOfQueries(TileBuilder &b,
                                          const Arguments &arguments,
-                                         const Problem &problem,
-                                         int64_t query) {
+                                         const Problem &problem, int64_t query,
+                                         int64_t rowHeads) {
   Rows rows{query, arguments.get(b, "queries"), arguments.get(b, "heads"),
             arguments.get(b, "keys"), /*areKeys=*/false};
+  rows.rowHeads = rowHeads;
+  if (rowHeads > 1)
+    rows.heads = rows.heads / rowHeads;
   makeSlots(b, arguments, problem, rows);
   return rows;
 }
@@ -87,7 +91,7 @@ TileOrder TileOrder::ofKeys(TileBuilder &b, const Arguments &arguments,
 TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
                      const Problem &problem, const Rows &rows, int64_t atOnce,
                      int64_t l2Bytes)
-    : tileRows(rows.tile), ragged(rows.ragged),
+    : tileRows(rows.tile), rowHeads(rows.rowHeads), ragged(rows.ragged),
       hasSections(!problem.mask.isOpen() || rows.how.isBinding || rows.ragged),
       startsAtEnd(!rows.areKeys || rows.how.takesShortFirst),
       drawsAll(rows.how.drawsAll),
@@ -171,6 +175,8 @@ Tile TileOrder::at(TileBuilder &b, Scalar number) const {
   Scalar entry = flat / heads;
   Tile tile{b.select(number < count, row * tileRows, b.i32(-1)),
             flat - entry * heads, entry};
+  if (rowHeads > 1)
+    tile.head = tile.head * rowHeads;
   if (parts > 1)
     tile.part = number - inOrder * parts;
   return tile;

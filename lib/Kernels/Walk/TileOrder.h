@@ -78,10 +78,11 @@ struct KeyOrder {
 class TileOrder {
 public:
   /// For tiles of `query` rows, `atOnce` of which are worked off at a time, on
-  /// a machine with so many bytes of L2.
+  /// a machine with so many bytes of L2; each has as many rows of so many
+  /// heads, from one on.
   TileOrder(TileBuilder &builder, const Arguments &arguments,
             const Problem &problem, int64_t query, int64_t atOnce,
-            int64_t l2Bytes);
+            int64_t l2Bytes, int64_t rowHeads = 1);
   /// Likewise for tiles of `key` rows of keys, past which queries stream. Under
   /// a mask the longest are then the first, unless the shortest are to be.
   ///
@@ -135,6 +136,7 @@ private:
     Scalar count, heads, streamed;
     bool areKeys;
     KeyOrder how = {};
+    int64_t rowHeads = 1; ///< of a tile, which count as one
     /// Slots of sequences, which are those of one batch entry.
     std::optional<RaggedRows> ragged = {};
   };
@@ -142,7 +144,8 @@ private:
             const Problem &problem, const Rows &rows, int64_t atOnce,
             int64_t l2Bytes);
   static Rows rowsOfQueries(TileBuilder &builder, const Arguments &arguments,
-                            const Problem &problem, int64_t query);
+                            const Problem &problem, int64_t query,
+                            int64_t rowHeads);
   static void makeSlots(TileBuilder &builder, const Arguments &arguments,
                         const Problem &problem, Rows &rows);
   Tile tileOfSlot(TileBuilder &builder, Scalar number, Scalar slot,
@@ -184,7 +187,7 @@ private:
   Tile orNextWithRows(TileBuilder &builder, const Arguments &arguments,
                       const Tile &tile) const;
 
-  int64_t tileRows, parts = 1;
+  int64_t tileRows, rowHeads, parts = 1;
   std::optional<RaggedRows> ragged;
   bool hasSections, startsAtEnd, drawsAll, hasLanes;
   bool takesFirstRows; ///< of all heads before the others

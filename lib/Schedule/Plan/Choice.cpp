@@ -1,6 +1,7 @@
 //===- Choice.cpp - Is a choice possible, and what does it occupy? --------===//
 
 #include "Plan/Choice.h"
+#include "attn/Schedule/SharedTiles.h"
 
 #include "Folds/WarpRows.h"
 #include "attn/Schedule/Footprint.h"
@@ -219,7 +220,9 @@ CheckedChoice attn::checkedChoice(const Space &space, const Tiles &tiles,
     return result;
   }
   result.isChoice = true;
-  result.needed = footprint(result.schedule, space.problem, space.machine);
+  result.needed =
+      footprint(result.schedule, withSharedRows(space.problem, result.schedule),
+                space.machine);
   result.refusal =
       checkChoice(space, tiles, given, result.needed, result.schedule);
   return result;

@@ -5,6 +5,7 @@
 #include "attn/Schedule/Calibration.h"
 #include "attn/Schedule/Census.h"
 #include "attn/Schedule/Limits.h"
+#include "attn/Schedule/SharedTiles.h"
 
 using namespace attn;
 
@@ -22,7 +23,9 @@ decisionOf(const Space &space, const Tiles &tiles, std::string &reason) {
       space.kernelOf(tiles),
       space.form.launches(tiles),
       choice.schedule,
-      launchFootprints(choice.schedule, space.problem, space.machine)};
+      launchFootprints(choice.schedule,
+                       withSharedRows(space.problem, choice.schedule),
+                       space.machine)};
 }
 
 /// Of tiles that say everything: on the first family that has a kernel for
@@ -64,9 +67,10 @@ std::optional<Decision> attn::decide(const Problem &asked,
 }
 
 std::vector<Bytes> attn::promisedBytes(const Decision &decided,
-                                       const Problem &problem,
+                                       const Problem &asked,
                                        const Machine &machine) {
   Calibration calibration;
+  const Problem problem = withSharedRows(asked, decided.built);
   // Ragged sequences have a census each.
   Census counted = problem.ragged ? Census() : census(decided.built, problem);
   return launchTraffic(counted, decided.built, problem, machine, calibration);

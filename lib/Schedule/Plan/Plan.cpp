@@ -3,6 +3,7 @@
 #include "attn/Schedule/Plan.h"
 #include "Plan/Choice.h"
 #include "attn/Schedule/Limits.h"
+#include "attn/Schedule/SharedTiles.h"
 #include "attn/Schedule/Time.h"
 #include <algorithm>
 #include <cmath>
@@ -53,7 +54,7 @@ struct Outcome {
 static Plan price(const Space &space, const Calibration &calibration,
                   const Tiles &tiles, const CheckedChoice &choice) {
   const Schedule &schedule = choice.schedule;
-  const Problem &problem = space.problem;
+  const Problem problem = withSharedRows(space.problem, schedule);
   const Machine &machine = space.machine;
   Plan plan;
   plan.schedule = space.kind.name;
@@ -351,7 +352,7 @@ std::optional<Plan> attn::planFor(const Problem &asked, const Machine &machine,
     for (const Form &form : kind->forms) {
       if (!form.serves(family) || !form.hasAll(tiles) ||
           !takes(form, problem) || (hasForm && !form.isRival) ||
-          (isOnePart && form.isRival) || (isWhole && !form.saysAll(tiles)))
+          (isOnePart && form.has("parts")) || (isWhole && !form.saysAll(tiles)))
         continue;
       hasFamily = true;
       hasForm |= !form.isRival;

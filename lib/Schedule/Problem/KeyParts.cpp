@@ -3,6 +3,7 @@
 #include "attn/Schedule/KeyParts.h"
 
 #include "attn/Schedule/Arithmetic.h"
+#include "attn/Schedule/SharedTiles.h"
 #include <algorithm>
 #include <set>
 
@@ -45,9 +46,10 @@ Visits attn::dealtOut(const Visits &visits, const Problem &problem,
   return visits;
 }
 
-std::vector<int64_t> attn::partsToTry(const Problem &problem,
+std::vector<int64_t> attn::partsToTry(const Problem &asked,
                                       const Machine &machine,
                                       const Tiles &tiles) {
+  const Problem problem = withSharedRows(asked, headsOfTile(tiles));
   int64_t query = tiles.get("query", 1), key = tiles.get("key", 1);
   if (query < 1 || key < 1) // as given, which is refused elsewhere
     return {};

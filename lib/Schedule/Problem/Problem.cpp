@@ -244,7 +244,8 @@ static Visible visibleOfSequence(const Mask &mask) {
 Visible attn::visible(const Problem &problem) {
   if (problem.ragged && !problem.ragged->isStandIn)
     return visibleOfSequence(problem.mask);
-  int64_t diagonal = problem.keys - problem.queries;
+  int64_t queries = problem.queries / problem.rowHeads;
+  int64_t diagonal = problem.keys - queries;
   switch (problem.mask.kind) {
   case MaskKind::none:
     return {};
@@ -254,7 +255,7 @@ Visible attn::visible(const Problem &problem) {
     return {-kUnbounded, diagonal};
   case MaskKind::window:
     // A side that is farther away bounds nothing.
-    return {std::max(diagonal - problem.mask.left, -problem.queries),
+    return {std::max(diagonal - problem.mask.left, -queries),
             std::min(diagonal + problem.mask.right, problem.keys)};
   case MaskKind::prefix:
     return {-kUnbounded, diagonal, std::min(problem.mask.keys, problem.keys)};
@@ -537,8 +538,10 @@ static double averagePairs(const Problem &problem) {
   }
   if (!problem.pattern || !problem.pattern->hasLists()) {
     double share = problem.pattern ? problem.pattern->density() : 1;
-    return share * double(pairsOfMask(visible(problem), {0, problem.queries},
-                                      {0, problem.keys}));
+    int64_t queries = problem.queries / problem.rowHeads;
+    return share *
+           double(problem.rowHeads * pairsOfMask(visible(problem), {0, queries},
+                                                 {0, problem.keys}));
   }
   const Pattern &pattern = *problem.pattern;
   double pairs = 0;

@@ -12,6 +12,7 @@
 
 #include "Problem/BandVisits.h"
 #include "Problem/PatternVisits.h"
+#include "attn/Schedule/SharedTiles.h"
 #include <algorithm>
 #include <cmath>
 
@@ -217,8 +218,22 @@ static Visits visitsOfBand(const Problem &problem, Axis outer,
   return visitsOf(tilingOf(problem, outer, outerStep, innerStep, strip));
 }
 
+/// A tile of rows of several heads sees what its queries do.
+static Visits ofSharedRows(const Problem &problem, int64_t outerStep,
+                           int64_t innerStep) {
+  int64_t heads = problem.rowHeads;
+  Visits v = visits(queriesOf(problem), Axis::Query, ceilDiv(outerStep, heads),
+                    innerStep);
+  for (int64_t Visits::*rows :
+       {&Visits::visitedRows, &Visits::wholePairRows, &Visits::raggedPairRows})
+    v.*rows *= heads;
+  return v;
+}
+
 Visits attn::visits(const Problem &problem, Axis outer, int64_t outerStep,
                     int64_t innerStep) {
+  if (problem.rowHeads > 1 && outer == Axis::Query)
+    return ofSharedRows(problem, outerStep, innerStep);
   return visitsOfStrip(problem, outer, outerStep, innerStep,
                        {Axis::Key, 0, problem.keys});
 }
@@ -259,6 +274,9 @@ std::vector<int64_t> attn::pairsOfTiles(const Problem &problem, Axis outer,
                                         int64_t outerStep, int64_t innerStep) {
   if (problem.pattern && problem.pattern->hasLists())
     return pairsOfLists(problem, outer, outerStep, innerStep);
+  if (problem.rowHeads > 1 && outer == Axis::Query)
+    return pairsOfTiles(queriesOf(problem), outer,
+                        ceilDiv(outerStep, problem.rowHeads), innerStep);
   if (!problem.bands.isEmpty())
     return pairsOfBands(problem, outer, outerStep, innerStep);
   Tiling t = tilingOf(problem, outer, outerStep, innerStep,

@@ -22,11 +22,16 @@
 // f32 and with an LSE, and a second launch makes it whole.  Both forms have one
 // with parts beside them.
 //
+// With `packed` a tile on Hopper has rows of several heads (SharedTiles.h), and
+// all its warpgroups walk the same blocks: for few queries that are not rows of
+// one head.
+//
 //===----------------------------------------------------------------------===//
 
 #include "attn/Schedule/Census.h"
 #include "attn/Schedule/KeyParts.h"
 #include "attn/Schedule/Registry.h"
+#include "attn/Schedule/SharedTiles.h"
 #include <algorithm>
 
 using namespace attn;
@@ -55,6 +60,8 @@ static Schedule buildPipeline(const Tiles &t) {
   crew.order.isPersistent = t.get("persistent", 1) != 0;
   crew.order.overlaps = t.get("overlap", 1) != 0;
   crew.order.takesTurns = t.get("ping_pong") != 0;
+  crew.sharing.rowHeads = headsOfTile(t);
+  crew.sharing.isInStep = headsOfTile(t) > 1;
   Body keyStep = {hold(Tensor::S),
                   stream(Tensor::K, Level::Smem),
                   split(Tensor::K),
@@ -197,8 +204,10 @@ static std::optional<std::string> checkPortable(const Tiles &t,
 
 static Launches launchesOfPipeline(const Tiles &t) {
   bool isPersistent = t.get("persistent") != 0;
-  return oneLaunch(isPersistent ? GridForm::persistent : GridForm::tiles,
-                   t.get("query"));
+  Launches launches = oneLaunch(
+      isPersistent ? GridForm::persistent : GridForm::tiles, queriesOfTile(t));
+  launches.shapes.front().rowHeads = headsOfTile(t);
+  return launches;
 }
 
 //===----------------------------------------------------------------------===//
@@ -207,7 +216,7 @@ static Launches launchesOfPipeline(const Tiles &t) {
 
 static Launches inParts(Launches launches, const Tiles &t) {
   LaunchShape &walks = launches.shapes.front();
-  walks.suffix = "_parts";
+  walks.suffix = walks.rowHeads > 1 ? "_packed_parts" : "_parts";
   walks.keyBlocks = t.get("parts");
   LaunchShape merge;
   merge.suffix = "_merge";
@@ -271,6 +280,51 @@ static std::optional<std::string> checkPipelineInParts(const Tiles &t,
   return checkPipeline(whole, problem);
 }
 
+//===----------------------------------------------------------------------===//
+// Rows of several heads
+//===----------------------------------------------------------------------===//
+
+/// What tiles do not say: O is staged a panel at a time.
+static Tiles wholeOfPacked(Tiles tiles) {
+  tiles.set("query_stages", 1);
+  tiles.set("staging", kPanelColumns);
+  return tiles;
+}
+
+static Schedule buildPacked(const Tiles &t) {
+  return buildPipeline(wholeOfPacked(t));
+}
+
+static Launches launchesOfPacked(const Tiles &t) {
+  Launches launches = launchesOfPipeline(t);
+  launches.shapes.front().suffix = "_packed";
+  return launches;
+}
+
+static std::optional<std::string> checkRowsOfHeads(const Tiles &t,
+                                                   const Problem &problem) {
+  constexpr int64_t warpRows = 16;
+  if (bytesOf(problem.dtype) != 2)
+    return "expects bf16 or f16 where a tile has rows of several heads, but "
+           "got " +
+           std::string(name(problem.dtype));
+  return checkSharedTiles(t, problem, warpRows);
+}
+
+static std::optional<std::string> checkPacked(const Tiles &t,
+                                              const Problem &problem) {
+  if (auto sentence = checkRowsOfHeads(t, problem))
+    return sentence;
+  return checkPipeline(wholeOfPacked(t), problem);
+}
+
+static std::optional<std::string> checkPackedInParts(const Tiles &t,
+                                                     const Problem &problem) {
+  if (auto sentence = checkRowsOfHeads(t, problem))
+    return sentence;
+  return checkPipelineInParts(t, problem);
+}
+
 /// To be chosen beside the first form of its tensor cores.
 static Form withParts(Form form) {
   Parameter parts = countParameter("parts", {});
@@ -315,6 +369,33 @@ static Form pipelineInParts(const Form &whole) {
   return form;
 }
 
+/// From a form on wgmma, one whose tiles have rows of several heads.
+static Form packed(const Form &whole, std::vector<Parameter> sizes) {
+  Parameter heads = countParameter("packed", {});
+  heads.derived = headsToShare;
+  Form form = {{TensorCoreFamily::wgmma},
+               std::move(sizes),
+               {},
+               {choiceParameter("overlap", {1, 0}),
+                choiceParameter("persistent", {0, 1})},
+               buildPacked,
+               checkPacked,
+               nullptr};
+  form.sizes.push_back(heads);
+  form.isRival = true;
+  form.mostHeadDim = whole.mostHeadDim;
+  form.launches = launchesOfPacked;
+  return form;
+}
+
+static Form packedInParts(const Form &whole, std::vector<Parameter> sizes) {
+  Form form = withParts(packed(whole, std::move(sizes)));
+  form.build = buildPipelineInParts;
+  form.checkStructure = checkPackedInParts;
+  form.launches = launchesOfPipelineInParts;
+  return form;
+}
+
 namespace attn::schedules {
 ScheduleKind flash() {
   Form portable = {{TensorCoreFamily::none, TensorCoreFamily::mmaSync},
@@ -346,10 +427,15 @@ ScheduleKind flash() {
   pipeline.mostHeadDim = 2 * kMostWgmmaColumns;
   pipeline.splits = true;
   pipeline.launches = launchesOfPipeline;
+  std::vector<Parameter> sizesOfPacked = {extentParameter("query", {64, 128}),
+                                          extentParameter("key", {64, 128}),
+                                          countParameter("stages", {2, 3, 4})};
   return {"flash",
           "a block keeps a strip of queries and its output; keys and values "
           "stream past",
-          {portable, pipeline, portableInParts(), pipelineInParts(pipeline)},
+          {portable, pipeline, portableInParts(), pipelineInParts(pipeline),
+           packed(pipeline, sizesOfPacked),
+           packedInParts(pipeline, sizesOfPacked)},
           Regime::largeCache};
 }
 } // namespace attn::schedules

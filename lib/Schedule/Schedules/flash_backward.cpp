@@ -225,8 +225,8 @@ static std::optional<std::string> checkPattern(const Tiles &t,
 static Launches launches(const Tiles &t) {
   Launches launches;
   launches.stripsOfBlock = t.get("query_block") / kStripRows;
-  LaunchShape prepare = {"_prepare", GridForm::tiles, false, kStripRows,
-                         launches.stripsOfBlock};
+  LaunchShape prepare = {"_prepare", GridForm::tiles, false, kStripRows};
+  prepare.unit = launches.stripsOfBlock;
   LaunchShape finish = prepare;
   finish.suffix = "_finish";
   LaunchShape main = {"", GridForm::persistent, true, t.get("key")};

@@ -191,8 +191,8 @@ static Launches launches(const Tiles &t) {
   launches.stripsOfBlock = t.get("query_block") / kStripRows;
   GridForm form =
       t.get("persistent") != 0 ? GridForm::persistent : GridForm::tiles;
-  LaunchShape prepare = {"_prepare", GridForm::tiles, false, kStripRows,
-                         launches.stripsOfBlock};
+  LaunchShape prepare = {"_prepare", GridForm::tiles, false, kStripRows};
+  prepare.unit = launches.stripsOfBlock;
   LaunchShape scores = {"_scores", form, false, t.get("query")};
   LaunchShape ofKeys = {"_dk_dv", form, true, t.get("key")};
   LaunchShape ofQueries = {"_dq", form, false, t.get("query")};

@@ -224,9 +224,9 @@ static Launches launchesOfPipelines(const Tiles &t) {
   Launches launches;
   launches.stripsOfBlock = t.get("query_block") / kStripRows;
   launches.shapes = sides(t, GridForm::persistent);
-  launches.shapes.insert(
-      launches.shapes.begin(),
-      {"_prepare", GridForm::tiles, false, kStripRows, launches.stripsOfBlock});
+  LaunchShape prepare = {"_prepare", GridForm::tiles, false, kStripRows};
+  prepare.unit = launches.stripsOfBlock;
+  launches.shapes.insert(launches.shapes.begin(), prepare);
   return launches;
 }
 

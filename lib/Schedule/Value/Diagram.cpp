@@ -2,6 +2,7 @@
 
 #include "attn/Schedule/Diagram.h"
 #include "attn/Schedule/Pseudocode.h"
+#include "attn/Schedule/SharedTiles.h"
 #include <algorithm>
 
 using namespace attn;
@@ -221,7 +222,8 @@ private:
 
 } // namespace
 
-Diagram attn::diagram(const Schedule &schedule, const Problem &problem) {
+Diagram attn::diagram(const Schedule &schedule, const Problem &asked) {
+  const Problem problem = withSharedRows(asked, schedule);
   Walker walker(schedule, problem);
   walker.launches(schedule);
   return std::move(walker.result);

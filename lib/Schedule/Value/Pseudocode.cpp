@@ -2,6 +2,7 @@
 
 #include "attn/Schedule/Pseudocode.h"
 #include "attn/Schedule/Census.h"
+#include "attn/Schedule/SharedTiles.h"
 #include <algorithm>
 
 using namespace attn;
@@ -370,7 +371,8 @@ private:
 
 } // namespace
 
-std::string attn::pseudocode(const Schedule &schedule, const Problem &problem) {
+std::string attn::pseudocode(const Schedule &schedule, const Problem &asked) {
+  const Problem problem = withSharedRows(asked, schedule);
   Writer writer(problem);
   for (size_t i = 0; i < schedule.launches.size(); ++i) {
     if (schedule.rounds && i == schedule.rounds.first)

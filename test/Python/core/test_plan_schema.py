@@ -28,6 +28,8 @@ PROBLEMS = [
     "--queries 512 --head-dim 64 --direction backward --dlse "
     "--deterministic --lse-low --mask window<8,0>",
     "--queries 0 --head-dim 64 --machine b200",
+    "--queries 4 --keys 512 --heads 8 --kv-heads 1 --head-dim 64 --page 16 "
+    "--mask causal_bottom_right",
     "--queries 64 --head-dim 64 --set registers_per_sm=1024",  # nothing fits
 ]
 SURVEYS = [

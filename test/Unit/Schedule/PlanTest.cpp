@@ -194,8 +194,8 @@ TEST(Plans, RefusalsNameNumberAndLimit) {
             "expects 16 or 32 rows per warp, but got 256 rows and 4 warps");
   EXPECT_EQ(refusal(square(4096, 64), {{"rows", 64}}),
             "expects tiles of flash out of query, key, stages, warps, "
-            "query_stages, staging, ping_pong, overlap, persistent, parts, but "
-            "got 'rows'");
+            "query_stages, staging, ping_pong, overlap, persistent, parts, "
+            "packed, but got 'rows'");
   std::string error;
   EXPECT_FALSE(planFor(square(64, 64), l4, "flesh", {}, error));
   EXPECT_EQ(error, "expects a schedule out of column_split, flash, "

@@ -1,0 +1,83 @@
+//===- SharedTiles.cpp - Tiles of rows of several heads -------------------===//
+
+#include "attn/Schedule/SharedTiles.h"
+
+using namespace attn;
+
+/// Heads whose rows may share a tile, and the rows that each has at least, of a
+/// warp.
+static constexpr int64_t kSharingHeads[] = {8, 4, 2}, kWarpRows = 16;
+
+int64_t attn::headsOfTile(const Tiles &tiles) { return tiles.get("packed", 1); }
+
+int64_t attn::queriesOfTile(const Tiles &tiles) {
+  return tiles.get("query") / headsOfTile(tiles);
+}
+
+Problem attn::withSharedRows(const Problem &asked, int64_t heads) {
+  if (heads <= 1)
+    return asked;
+  Problem rows = asked;
+  rows.heads /= heads;
+  rows.queries *= heads;
+  rows.rowHeads = heads;
+  return rows;
+}
+
+Problem attn::withSharedRows(const Problem &asked, const Schedule &schedule) {
+  return withSharedRows(asked, schedule.launches.front().main.sharing.rowHeads);
+}
+
+Problem attn::queriesOf(const Problem &problem) {
+  Problem one = problem;
+  one.heads *= problem.rowHeads;
+  one.queries /= problem.rowHeads;
+  one.rowHeads = 1;
+  return one;
+}
+
+std::vector<int64_t> attn::headsToShare(const Problem &problem, const Machine &,
+                                        const Tiles &tiles) {
+  std::vector<int64_t> numbers;
+  int64_t query = tiles.get("query");
+  int64_t group = problem.heads / problem.kvHeads;
+  if (problem.ragged || problem.pattern || problem.clauses.any())
+    return {};
+  for (int64_t heads : kSharingHeads) {
+    if (group % heads != 0 || query / heads < kWarpRows)
+      continue;
+    int64_t walks = ceilDiv(problem.queries, query / heads);
+    if (walks < heads * ceilDiv(problem.queries, query))
+      numbers.push_back(heads);
+  }
+  return numbers;
+}
+
+std::optional<std::string> attn::checkSharedTiles(const Tiles &tiles,
+                                                  const Problem &problem,
+                                                  int64_t warpRows) {
+  auto number = [](int64_t value) { return std::to_string(value); };
+  int64_t heads = headsOfTile(tiles), query = tiles.get("query");
+  int64_t group = problem.heads / problem.kvHeads;
+  if (heads != 2 && heads != 4 && heads != 8)
+    return "expects rows of 2, 4 or 8 heads in a tile, but got " +
+           number(heads);
+  if (group % heads != 0)
+    return "expects tiles with rows of a number of heads that divides the " +
+           number(group) + " query heads of a key head, but got " +
+           number(heads);
+  if (query % (heads * warpRows) != 0)
+    return "expects a multiple of " + number(warpRows) +
+           " rows of each head of a tile, but got " + number(query) +
+           " rows of " + number(heads) + " heads";
+  if (problem.ragged)
+    return std::string("expects sequences of one length where a tile has rows "
+                       "of several heads, but got ragged ones");
+  if (problem.pattern)
+    return std::string("expects what a mask shows where a tile has rows of "
+                       "several heads, but got blocks that are listed");
+  if (problem.clauses.any())
+    return "expects no " + str(problem.clauses) +
+           " where a tile has rows of several heads";
+  return std::nullopt;
+}
