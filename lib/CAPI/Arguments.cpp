@@ -108,6 +108,58 @@ EqualSizes attn::equalSizesOf(func::FuncOp function) {
   return result;
 }
 
+/// An argument and its dimension that has the size.
+static std::optional<std::pair<size_t, size_t>>
+placeOf(AttentionOpInterface op, Extent extent, func::FuncOp function) {
+  for (const AttentionArray &array : op.arrays())
+    for (auto [dim, each] : llvm::enumerate(op.shapeOf(array.role)))
+      if (std::optional<size_t> position = positionOf(array.value, function);
+          position && each == extent)
+        return std::pair(*position, size_t(dim));
+  return std::nullopt;
+}
+
+std::vector<LeastSize> attn::leastSizesOf(func::FuncOp function) {
+  std::vector<LeastSize> result;
+  function.walk([&](AttentionOpInterface op) {
+    std::array<int64_t, kExtents> sizes = knownSizes(op);
+    bool isPaged = !op.clauseOperands(ClauseGroup::pageTable).empty();
+    for (const ReadDimension &read : dimensionsRead(op)) {
+      std::optional<size_t> position =
+          positionOf(op.captures()[read.capture], function);
+      if (!position)
+        continue;
+      for (Extent extent : read.extents) {
+        LeastSize least{read, extent, *position, std::nullopt,
+                        sizes[unsigned(extent)]};
+        // How many keys pages hold is a matter of the table.
+        if (ShapedType::isDynamic(least.size) &&
+            !(isPaged && extent == Extent::keys))
+          least.place = placeOf(op, extent, function);
+        if (least.place || !ShapedType::isDynamic(least.size))
+          result.push_back(least);
+      }
+    }
+  });
+  return result;
+}
+
+std::optional<std::string> attn::checkSizes(ArrayRef<CallerArray> arrays,
+                                            const std::vector<LeastSize> &all) {
+  for (const LeastSize &least : all) {
+    ArrayRef<int64_t> sizes = arrays[least.position].sizes;
+    int64_t wanted = least.place
+                         ? arrays[least.place->first].sizes[least.place->second]
+                         : least.size;
+    if (sizes[least.read.dimension] < wanted)
+      return "buffer " + std::to_string(least.position) +
+             ": expects an array of " +
+             wantedOf(least.read, least.extent, wanted) + ", but got sizes " +
+             show(sizes);
+  }
+  return std::nullopt;
+}
+
 Layout attn::layoutOf(const CallerArray &array, int64_t elementBytes) {
   return {{array.sizes.begin(), array.sizes.end()},
           {array.strides.begin(), array.strides.end()},
@@ -156,7 +208,7 @@ std::optional<std::string> attn::checkArray(const CallerArray &array,
   if (static_cast<int64_t>(array.sizes.size()) != type.getRank())
     return mismatch("rank " + std::to_string(array.sizes.size()));
   for (auto [size, expected] : llvm::zip_equal(array.sizes, type.getShape()))
-    if (size < 0 || !fits(size, expected))
+    if (size < 0 || !::fits(size, expected))
       return mismatch("sizes " + show(array.sizes));
 
   argument.elementType = type.getElementType();
@@ -176,7 +228,7 @@ std::optional<std::string> attn::checkArray(const CallerArray &array,
     bool isFree = array.sizes[dim] <= 1;
     bool isOpen = ShapedType::isDynamic(expected);
     if (!isFree &&
-        (array.strides[dim] < 0 || !fits(array.strides[dim], expected)))
+        (array.strides[dim] < 0 || !::fits(array.strides[dim], expected)))
       return mismatch("strides " + show(array.strides));
     if (!isFree && isOpen &&
         array.strides[dim] * elementBytes % demand.strides != 0)

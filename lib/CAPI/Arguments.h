@@ -5,6 +5,7 @@
 
 #include "attn/CAPI/Binding.h"
 #include "attn/Host/Host.h"
+#include "attn/IR/CaptureShapes.h"
 #include "attn/Schedule/Problem.h"
 
 #include <optional>
@@ -45,6 +46,19 @@ Layout layoutOf(const CallerArray &array, int64_t elementBytes);
 /// attn op of the function has them.
 using EqualSizes = std::vector<std::vector<std::pair<size_t, size_t>>>;
 EqualSizes equalSizesOf(mlir::func::FuncOp function);
+
+/// A dimension of a captured array that types leave open, which is not smaller
+/// than a size of the op: that of an argument, or one that is known.
+struct LeastSize {
+  ReadDimension read;
+  Extent extent;
+  size_t position; ///< of the array
+  std::optional<std::pair<size_t, size_t>> place;
+  int64_t size = 0;
+};
+std::vector<LeastSize> leastSizesOf(mlir::func::FuncOp function);
+std::optional<std::string> checkSizes(llvm::ArrayRef<CallerArray> arrays,
+                                      const std::vector<LeastSize> &least);
 
 /// What is wrong with sizes that types leave open; each array has its rank.
 std::optional<std::string> checkSizes(llvm::ArrayRef<CallerArray> arrays,

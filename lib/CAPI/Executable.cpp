@@ -76,6 +76,7 @@ std::unique_ptr<Executable> Executable::compile(const Request &request,
   executable->demands = demandsOf(source);
   executable->apart = argumentsApart(source);
   executable->equalSizes = equalSizesOf(source);
+  executable->leastSizes = leastSizesOf(source);
 
   CompileOptions options;
   options.machine = request.machine.str();
@@ -175,6 +176,8 @@ Outcome Executable::record(ArrayRef<CallerArray> arrays,
     arguments.push_back(argument);
   }
   if (std::optional<std::string> wrong = checkSizes(arrays, equalSizes))
+    return caller(*wrong);
+  if (std::optional<std::string> wrong = checkSizes(arrays, leastSizes))
     return caller(*wrong);
   std::string error;
   llvm::raw_string_ostream stream(error);

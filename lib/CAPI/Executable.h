@@ -54,6 +54,7 @@ private:
   std::vector<Demand> demands; ///< of each argument
   std::vector<Binding::Apart> apart;
   EqualSizes equalSizes;
+  std::vector<LeastSize> leastSizes;
 
   std::shared_ptr<const LoadedKernels> kernels;
   /// By sizes and strides of all arrays, one behind the other.

@@ -84,6 +84,10 @@ std::string attn::scheduleForSizes(const SizedRequest &request) {
   }
   if (check(sized)) // rounded up beyond a limit
     sized = problem;
+  if (!sized.bands.isEmpty()) { // more have the tiles of so many
+    sized.queries = std::min(sized.queries, kMostRowsOfBands);
+    sized.keys = std::min(sized.keys, kMostRowsOfBands);
+  }
   if (isEmpty(sized)) // any kernel does
     sized = ofUnknownSizes(sized);
   if (check(sized))

@@ -143,7 +143,14 @@ LogicalResult BlockListsOp::verify() {
 }
 
 LogicalResult BlockListsOp::verifyRegions() {
-  return verifyRegion(*this, getSees(), getCaptures().getTypes());
+  if (failed(verifyRegion(*this, getSees(), getCaptures().getTypes())))
+    return failure();
+  auto rows = [](Value count) {
+    return getConstantIntValue(count).value_or(ShapedType::kDynamic);
+  };
+  return verifyCaptureShapes(*this, getCaptures().getTypes(), getSees(),
+                             {int64_t(getBatch()), int64_t(getHeads()),
+                              rows(getQueries()), rows(getKeys())});
 }
 
 LogicalResult TransposeBlocksOp::verify() {

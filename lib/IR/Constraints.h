@@ -37,6 +37,16 @@ llvm::LogicalResult verifyRegion(mlir::Operation *op, mlir::Region &region,
 /// Captures have elements that regions read.
 llvm::LogicalResult verifyCaptures(mlir::Operation *op,
                                    mlir::OperandRange captures);
+/// Arrays of short forms have an element for each of what they are read by.
+llvm::LogicalResult verifyCaptureShapes(AttentionOpInterface op);
+/// The same of lists of blocks; sizes may be dynamic.
+struct ListedSizes {
+  int64_t batch, heads, queries, keys;
+};
+llvm::LogicalResult verifyCaptureShapes(mlir::Operation *op,
+                                        mlir::TypeRange captures,
+                                        mlir::Region &sees,
+                                        const ListedSizes &listed);
 /// The sizes of the groups of operands are those of the operands.
 llvm::LogicalResult verifyClauseSizes(AttentionOpInterface op);
 /// What clauses demand of an op whose arrays are right, but of its regions.

@@ -67,6 +67,7 @@ HostBlocks attn::blockListsOf(Region &sees,
         append(found == TileClass::open ? lists.full : lists.partial, line,
                columns, column);
     }
+  lists.outsideRead = evaluator.outsideRead();
   return lists;
 }
 

@@ -1,7 +1,10 @@
 //===- Problem.cpp - The problem that an op poses, and where --------------===//
 
 #include "attn/IR/CaptureGradients.h"
+#include "attn/IR/CaptureShapes.h"
 #include "attn/IR/OpenSizes.h"
+#include "attn/IR/RegionBands.h"
+#include "attn/IR/RegionCost.h"
 
 #include "attn/Schedule/Limits.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -92,7 +95,7 @@ int64_t attn::rowAlignment(AttentionOpInterface op, Value array) {
 }
 
 /// Of sizes that are equal at run time, the first that is static.
-static std::array<int64_t, kExtents> sizesOf(AttentionOpInterface op) {
+std::array<int64_t, kExtents> attn::knownSizes(AttentionOpInterface op) {
   std::array<int64_t, kExtents> sizes;
   sizes.fill(ShapedType::kDynamic);
   for (const AttentionArray &array : op.arrays())
@@ -128,7 +131,7 @@ static std::optional<Ragged> raggedOf(AttentionOpInterface op) {
 }
 
 bool attn::hasOpenSizes(AttentionOpInterface op) {
-  std::array<int64_t, kExtents> sizes = ::sizesOf(op);
+  std::array<int64_t, kExtents> sizes = knownSizes(op);
   return llvm::any_of(
       ArrayRef({Extent::batch, Extent::queries, Extent::keys}),
       [&](Extent e) { return ShapedType::isDynamic(sizes[unsigned(e)]); });
@@ -152,7 +155,7 @@ static std::optional<attn::Pattern> patternOf(AttentionOpInterface op) {
 }
 
 attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
-  std::array<int64_t, kExtents> sizes = ::sizesOf(op);
+  std::array<int64_t, kExtents> sizes = knownSizes(op);
   Problem problem;
   problem.lse = false;
   for (const AttentionArray &array : op.arrays()) {
@@ -178,6 +181,10 @@ attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
   problem.ragged = raggedOf(op);
   problem.place = placeOf(op);
   countGradients(op, problem.clauses);
+  if (Region *sees = op.sees())
+    problem.clauses.seesCost = costOf(*sees);
+  if (Region *score = op.score())
+    problem.clauses.scoreCost = costOf(*score);
   problem.direction = op.direction();
   problem.deterministic = op.isDeterministic();
   auto sizeOr = [&](Extent extent, int64_t assumedSize) {
@@ -192,6 +199,8 @@ attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
   // What is only assumed breaks no limit.
   for (assume(); check(problem) && assumed.batch * assumed.rows > 1; assume())
     (assumed.batch > 1 ? assumed.batch : assumed.rows) /= 2;
+  if (op.sees() && !whyNoRuns(problem))
+    problem.bands = bandsOfRegion(*op.sees(), problem.mask);
   return problem;
 }
 

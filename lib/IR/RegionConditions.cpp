@@ -29,6 +29,19 @@ __int128 Sum::most() const {
   return sum;
 }
 
+Sum attn::atLastRows(const Sum &sum) {
+  enum Position { batch, head, query, key, queries, keys };
+  Sum ends = sum;
+  for (auto [row, count] : {std::pair(query, queries), std::pair(key, keys)}) {
+    if (ends.factors[row] <= 0)
+      continue;
+    ends.factors[count] += ends.factors[row];
+    ends.constant -= ends.factors[row];
+    ends.factors[row] = 0;
+  }
+  return ends;
+}
+
 static Sum scaled(const Sum &sum, int64_t by) {
   Sum result = sum;
   for (int64_t &factor : result.factors)

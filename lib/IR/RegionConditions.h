@@ -29,6 +29,9 @@ struct Sum {
   /// The largest value at positions that a problem may have.
   __int128 most() const;
 };
+/// The largest of all rows that there are, whose sizes are left open: with
+/// `query` at most `queries - 1`.
+Sum atLastRows(const Sum &sum);
 
 /// Pairs for which every sum is 0 or less.  A piece is whole if the region
 /// shows all of them, and else some.

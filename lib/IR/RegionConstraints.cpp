@@ -1,13 +1,15 @@
 //===- RegionConstraints.cpp - What clauses of attention demand -----------===//
 //
 // The constraints of what clauses take, in the numbers of the ops'
-// descriptions: C22 to C28, C33 to C36, and of gradients C29 to C31.
+// descriptions: C22 to C28, C33 to C36, and of gradients C29 to C31.  C37 is
+// in CaptureShapes.cpp.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Constraints.h"
 
 #include "attn/IR/ScalarOps.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <numeric>
@@ -93,6 +95,19 @@ LogicalResult ReadOp::verify() {
            << rank << " dimensions, but got " << getIndices().size();
   if (!isa<BlockArgument>(getArray()))
     return emitOpError("expects an array that the region captures");
+  auto type = cast<ShapedType>(getArray().getType());
+  for (auto [dim, index] : llvm::enumerate(getIndices())) {
+    std::optional<int64_t> known = getConstantIntValue(index);
+    int64_t size = type.getDimSize(dim);
+    if (!known ||
+        (*known >= 0 && (ShapedType::isDynamic(size) || *known < size)))
+      continue;
+    InFlightDiagnostic error = emitOpError("expects an index of 0 or more");
+    if (!ShapedType::isDynamic(size))
+      error << " and below " << size;
+    return error << " in dimension " << dim << ", but got " << *known << " of "
+                 << type;
+  }
   return success();
 }
 
@@ -133,7 +148,8 @@ public:
                    succeeded(pages()) && succeeded(gradients()));
   }
   LogicalResult verifyRegions() {
-    return success(succeeded(regions()) && succeeded(derivatives()));
+    return success(succeeded(regions()) && succeeded(verifyCaptureShapes(op)) &&
+                   succeeded(derivatives()));
   }
 
 private:

@@ -111,18 +111,48 @@ static int64_t wholeOfReal(double number, unsigned width, bool isSigned) {
   return whole.getSExtValue();
 }
 
+std::string attn::str(const OutsideRead &read) {
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << "reads element " << read.index << " of " << read.size
+      << " in dimension " << read.dimension << " of capture " << read.capture
+      << " for batch entry " << read.pair.batch << ", head " << read.pair.head
+      << ", query " << read.pair.query << " and key " << read.pair.key;
+  return text;
+}
+
+void RegionEvaluator::noteOutside(const Step &step, unsigned dimension,
+                                  int64_t index, int64_t size,
+                                  const State &state) const {
+  if (outside)
+    return;
+  auto position = [&](unsigned number) {
+    return state.values[isScore + number].whole;
+  };
+  outside = OutsideRead{step.capture,
+                        dimension,
+                        index,
+                        size,
+                        {position(0), position(1), position(2), position(3),
+                         position(4), position(5)}};
+}
+
 RegionEvaluator::Number
 RegionEvaluator::read(const Step &step, State &state,
                       const std::vector<CapturedArray> &captures) const {
   const CapturedArray &array = captures[step.capture];
-  Number outside;
+  Number nothing;
   if (step.isReal)
-    outside.real = std::numeric_limits<double>::quiet_NaN();
+    nothing.real = std::numeric_limits<double>::quiet_NaN();
   int64_t offset = 0;
-  for (auto [operand, size] : llvm::zip_equal(step.operands, array.sizes)) {
+  for (auto [dim, place] :
+       llvm::enumerate(llvm::zip_equal(step.operands, array.sizes))) {
+    auto [operand, size] = place;
     int64_t index = state.values[operand].whole;
-    if (index < 0 || index >= size)
-      return outside;
+    if (index < 0 || index >= size) {
+      noteOutside(step, dim, index, size, state);
+      return nothing;
+    }
     offset = offset * size + index;
   }
   Number number;

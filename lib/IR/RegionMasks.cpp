@@ -24,7 +24,7 @@ enum Position { batch, head, query, key, queries, keys };
 
 /// What a piece demands.  Numbers are those of `window`: a query sees the keys
 /// up to `right` behind its own place, where the last query's is the last key.
-struct Band {
+struct SidedBand {
   std::optional<int64_t> left, right;
   /// It sees keys up to its own number; where sizes are known that is a
   /// `right` too.
@@ -41,19 +41,19 @@ public:
       : queryCount(queryCount), keyCount(keyCount) {}
 
   /// Nothing of a piece that has no pair.
-  std::optional<Band> bandOf(const Piece &piece) const;
+  std::optional<SidedBand> bandOf(const Piece &piece) const;
   /// The masks of one band, of two, and of any number.
-  RegionMask maskOf(const Band &band) const;
-  RegionMask maskOf(const Band &a, const Band &b) const;
-  RegionMask maskAround(ArrayRef<Band> bands) const;
+  RegionMask maskOf(const SidedBand &band) const;
+  RegionMask maskOf(const SidedBand &a, const SidedBand &b) const;
+  RegionMask maskAround(ArrayRef<SidedBand> bands) const;
 
 private:
   /// With the sizes that are known.
   Sum substituted(Sum sum) const;
   /// Whether a sum is 0 or less for every pair there may be.
   bool isAlways(const Sum &sum) const;
-  void add(const Sum &sum, Band &band) const;
-  void bound(const Sum &sum, bool isRight, Band &band) const;
+  void add(const Sum &sum, SidedBand &band) const;
+  void bound(const Sum &sum, bool isRight, SidedBand &band) const;
 
   /// How many more keys there are than queries.
   std::optional<int64_t> more() const {
@@ -78,17 +78,8 @@ Sum Matcher::substituted(Sum sum) const {
   return sum;
 }
 
-/// Rows are those that there are: with `query` at most `queries - 1`.
 bool Matcher::isAlways(const Sum &sum) const {
-  Sum ends = sum;
-  for (auto [row, count] : {std::pair(query, queries), std::pair(key, keys)}) {
-    if (ends.factors[row] <= 0)
-      continue;
-    ends.factors[count] += ends.factors[row];
-    ends.constant -= ends.factors[row];
-    ends.factors[row] = 0;
-  }
-  return substituted(ends).most() <= 0;
+  return substituted(atLastRows(sum)).most() <= 0;
 }
 
 static void keepLeast(std::optional<int64_t> &least, int64_t value) {
@@ -100,7 +91,7 @@ static int64_t floored(int64_t a, int64_t b) {
 }
 
 /// j - i <= bound on the right, i - j <= bound on the left.
-void Matcher::bound(const Sum &sum, bool isRight, Band &band) const {
+void Matcher::bound(const Sum &sum, bool isRight, SidedBand &band) const {
   int64_t sign = isRight ? 1 : -1, scale = sum.factors[key] * sign;
   int64_t ofQueries = sum.factors[queries], ofKeys = sum.factors[keys];
   // The place of a query is i + (keys - queries).
@@ -124,7 +115,7 @@ void Matcher::bound(const Sum &sum, bool isRight, Band &band) const {
     band.isWhole = false;
 }
 
-void Matcher::add(const Sum &sum, Band &band) const {
+void Matcher::add(const Sum &sum, SidedBand &band) const {
   if (sum.factors[batch] != 0 || sum.factors[head] != 0) {
     band.isWhole = false;
     return;
@@ -144,8 +135,8 @@ void Matcher::add(const Sum &sum, Band &band) const {
             std::max<int64_t>(0, floored(-sum.constant, ofKey) + 1));
 }
 
-std::optional<Band> Matcher::bandOf(const Piece &piece) const {
-  Band band;
+std::optional<SidedBand> Matcher::bandOf(const Piece &piece) const {
+  SidedBand band;
   band.isWhole = piece.isWhole;
   for (const Sum &given : piece.sums) {
     Sum sum = substituted(given);
@@ -168,7 +159,7 @@ std::optional<Band> Matcher::bandOf(const Piece &piece) const {
 // Masks
 //===----------------------------------------------------------------------===//
 
-RegionMask Matcher::maskOf(const Band &band) const {
+RegionMask Matcher::maskOf(const SidedBand &band) const {
   RegionMask result;
   result.isExact = band.isWhole && !band.first;
   bool isTopLeft = band.isTopLeft && (!band.right || -*band.right == more());
@@ -195,12 +186,14 @@ RegionMask Matcher::maskOf(const Band &band) const {
 }
 
 /// The least mask that has both.
-RegionMask Matcher::maskOf(const Band &a, const Band &b) const {
-  auto isSides = [](const Band &band) { return !band.first && band.right; };
-  auto isFirst = [](const Band &band) {
+RegionMask Matcher::maskOf(const SidedBand &a, const SidedBand &b) const {
+  auto isSides = [](const SidedBand &band) {
+    return !band.first && band.right;
+  };
+  auto isFirst = [](const SidedBand &band) {
     return band.first && !band.hasSides();
   };
-  const Band &sides = isSides(a) ? a : b, &first = isSides(a) ? b : a;
+  const SidedBand &sides = isSides(a) ? a : b, &first = isSides(a) ? b : a;
   RegionMask result;
   if (isSides(sides) && isFirst(first) && *sides.right <= 0) {
     result.mask.kind = MaskKind::prefix;
@@ -212,9 +205,9 @@ RegionMask Matcher::maskOf(const Band &a, const Band &b) const {
 }
 
 /// Both sides of a window: what any band shows, and what is between.
-RegionMask Matcher::maskAround(ArrayRef<Band> bands) const {
-  Band hull = bands.front();
-  for (const Band &band : bands.drop_front()) {
+RegionMask Matcher::maskAround(ArrayRef<SidedBand> bands) const {
+  SidedBand hull = bands.front();
+  for (const SidedBand &band : bands.drop_front()) {
     auto widen = [](std::optional<int64_t> &side, std::optional<int64_t> by) {
       side = side && by ? std::optional(std::max(*side, *by)) : std::nullopt;
     };
@@ -228,7 +221,7 @@ RegionMask Matcher::maskAround(ArrayRef<Band> bands) const {
 }
 
 /// Whether one band has all pairs of another, as far as sides tell.
-static bool covers(const Band &band, const Band &other) {
+static bool covers(const SidedBand &band, const SidedBand &other) {
   auto isWithin = [](std::optional<int64_t> most, std::optional<int64_t> side) {
     return !most || (side && *side <= *most);
   };
@@ -241,16 +234,18 @@ static bool covers(const Band &band, const Band &other) {
 RegionMask attn::maskOfRegion(Region &sees, std::optional<int64_t> queries,
                               std::optional<int64_t> keys) {
   Matcher matcher(queries, keys);
-  std::vector<Band> bands;
+  std::vector<SidedBand> bands;
   for (const Piece &piece : piecesOf(sees)) {
-    std::optional<Band> band = matcher.bandOf(piece);
+    std::optional<SidedBand> band = matcher.bandOf(piece);
     if (!band)
       continue;
-    auto isCovered = [&](const Band &other) { return covers(other, *band); };
+    auto isCovered = [&](const SidedBand &other) {
+      return covers(other, *band);
+    };
     if (llvm::any_of(bands, isCovered))
       continue;
-    llvm::erase_if(bands,
-                   [&](const Band &other) { return covers(*band, other); });
+    llvm::erase_if(
+        bands, [&](const SidedBand &other) { return covers(*band, other); });
     bands.push_back(*band);
   }
   if (bands.size() == 1)

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/IR/Attn.h"
+#include "attn/IR/CaptureShapes.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -74,6 +74,34 @@ std::optional<std::string> attn::wrongCapture(ShortForm::Kind kind,
     break;
   }
   return "no array";
+}
+
+/// What a position counts; `document` reads ids of queries and of keys.
+static SmallVector<Extent, 2> extentsOf(ShortForm::Kind kind, StringRef name) {
+  if (name == "b")
+    return {Extent::batch};
+  if (name == "h")
+    return {Extent::heads};
+  if (name == "j")
+    return {Extent::keys};
+  if (kind == ShortForm::document)
+    return {Extent::queries, Extent::keys};
+  return {Extent::queries};
+}
+
+SmallVector<ReadDimension> attn::dimensionsRead(Region &region) {
+  SmallVector<ReadDimension> all;
+  for (const ShortForm &form : shortFormsOf(region)) {
+    if (form.kind == ShortForm::softcap)
+      continue;
+    auto type = cast<ShapedType>(capturesIn(region)[form.capture].getType());
+    for (auto [dim, name] :
+         llvm::enumerate(positionsOf(form.kind, type.getRank())))
+      if (type.getDimSize(dim) != 1)
+        all.push_back({form.kind, form.capture, unsigned(dim),
+                       extentsOf(form.kind, name)});
+  }
+  return all;
 }
 
 //===----------------------------------------------------------------------===//

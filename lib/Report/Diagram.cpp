@@ -1,6 +1,7 @@
 //===- Diagram.cpp - The picture of a schedule ----------------------------===//
 
 #include "DiagramLayout.h"
+#include "MachineName.h"
 
 #include "attn/Report/Pictures.h"
 #include "attn/Report/Report.h"
@@ -59,7 +60,8 @@ public:
     legend();
     return svg.file(width + kEdge, y + kEdge,
                     decision(plan.schedule, plan.tiles) + ": " +
-                        describe(problem) + " on " + report.machine.name);
+                        describe(problem) + " on " +
+                        nameWithFacts(report.machine));
   }
 
 private:
@@ -75,7 +77,7 @@ private:
 
   void heading() {
     line(decision(plan.schedule, plan.tiles), true);
-    line(describe(problem) + " on " + report.machine.name);
+    line(describe(problem) + " on " + nameWithFacts(report.machine));
     y += kLineHeight / 2;
   }
 
@@ -187,7 +189,7 @@ private:
       memoryLane(own, top, grid.launch);
     for (const FrameBox &box : own.frames)
       frame(box);
-    for (const Band &band : own.bands)
+    for (const DrawnBand &band : own.bands)
       this->band(band);
     for (const Column &column : own.columns)
       mark(own, column);
@@ -272,7 +274,7 @@ private:
   }
 
   /// A hold has no other mark.
-  void band(const Band &band) {
+  void band(const DrawnBand &band) {
     const Mark &mark = shown.marks[band.mark];
     const Colours &colours = coloursOf(levelOf(mark.node()));
     bool isHold = mark.node().is<verb::Hold>();
@@ -294,7 +296,8 @@ private:
   /// Where an arrow ends inside a multiprocessor.
   int64_t endOf(const System &own, const Column &column,
                 const Mark &mark) const {
-    if (const Band *band = own.bandOf(shown, tensorOf(mark.node()), column))
+    if (const DrawnBand *band =
+            own.bandOf(shown, tensorOf(mark.node()), column))
       return moveOf(mark.node()) == Move::down ? band->box.y : band->box.y + 4;
     const Rectangle &lane =
         levelOf(mark.node()) == Level::Smem ? own.smem : own.registers;
@@ -338,7 +341,7 @@ private:
     int64_t x = column.x + column.width - 16;
     for (Tensor tensor : {product.a, product.b}) {
       bool isInSmem = tensor == product.a ? use.aInSmem : use.bInSmem;
-      const Band *band = own.bandOf(shown, tensor, column);
+      const DrawnBand *band = own.bandOf(shown, tensor, column);
       if (isInSmem && band)
         svg.arrow(x, band->box.bottom(), own.products.y + 4,
                   {kNone, kProducts.line});

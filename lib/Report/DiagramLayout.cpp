@@ -51,10 +51,10 @@ static std::string labelOf(const Mark &mark) {
          (mark.cols ? "×" + std::to_string(mark.cols) : "");
 }
 
-const Band *System::bandOf(const Diagram &diagram, Tensor tensor,
-                           const Column &column) const {
-  const Band *found = nullptr;
-  for (const Band &band : bands)
+const DrawnBand *System::bandOf(const Diagram &diagram, Tensor tensor,
+                                const Column &column) const {
+  const DrawnBand *found = nullptr;
+  for (const DrawnBand &band : bands)
     if (tensorOf(diagram.marks[band.mark].node()) == tensor &&
         band.box.x < column.x + column.width && band.box.right() > column.x)
       found = &band;
@@ -219,7 +219,7 @@ private:
   /// bottom.
   int64_t stackBands(Level level, int64_t top) {
     std::vector<int64_t> ends; // of each row
-    for (Band &band : result.bands) {
+    for (DrawnBand &band : result.bands) {
       if (levelOf(diagram.marks[band.mark].node()) != level)
         continue;
       size_t row = 0;

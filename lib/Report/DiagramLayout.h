@@ -31,7 +31,7 @@ struct Column {
   int64_t x, width;
 };
 
-struct Band {
+struct DrawnBand {
   size_t mark;
   std::string label;
   int64_t labelAt; ///< its left
@@ -47,7 +47,7 @@ struct FrameBox {
 struct System {
   std::vector<Column> columns;
   std::vector<FrameBox> frames; ///< outer ones first
-  std::vector<Band> bands;
+  std::vector<DrawnBand> bands;
   Rectangle l2, smem, registers,
       products;                     ///< lanes; of no height, if not there
   int64_t captions;                 ///< the top of what arrows are called
@@ -56,8 +56,8 @@ struct System {
   int64_t left, right, bottom;      ///< left: of the columns
 
   /// The band of a tensor that is alive in a column, or null.
-  const Band *bandOf(const Diagram &diagram, Tensor tensor,
-                     const Column &column) const;
+  const DrawnBand *bandOf(const Diagram &diagram, Tensor tensor,
+                          const Column &column) const;
 };
 
 /// Of the grid in a frame; columns begin at `left`.

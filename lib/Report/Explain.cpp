@@ -1,5 +1,6 @@
 //===- Explain.cpp - What was chosen, and why -----------------------------===//
 
+#include "MachineName.h"
 #include "Reasons.h"
 #include "attn/Report/Report.h"
 #include "attn/Schedule/Advice.h"
@@ -234,7 +235,7 @@ void attn::renderExplanation(llvm::raw_ostream &out, const Packing &packing,
   explainMask(out, packing.asked);
   if (std::string sentence = packing.str(); !sentence.empty())
     out << (packing ? "packed    " : "unpacked  ") << sentence << '\n';
-  out << "machine   " << machine.name << " (" << machine.chip
+  out << "machine   " << nameWithFacts(machine) << " (" << machine.chip
       << "): " << machine.sms << " SMs, " << machine.smemBytesPerBlock
       << " bytes of shared memory per block, "
       << llvm::StringRef(name(machine.family)) << '\n';

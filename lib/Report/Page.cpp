@@ -2,6 +2,7 @@
 
 #include "attn/Report/Page.h"
 #include "Columns.h"
+#include "MachineName.h"
 #include "PageStyle.h"
 #include "Reasons.h"
 #include "attn/Report/Pictures.h"
@@ -66,7 +67,7 @@ private:
   const Plan &plan;
 
   std::string title() const {
-    return plan.schedule + " on " + report.machine.name + ": " +
+    return plan.schedule + " on " + nameWithFacts(report.machine) + ": " +
            secondsText(plan.seconds);
   }
 

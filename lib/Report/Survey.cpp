@@ -2,6 +2,7 @@
 
 #include "attn/Report/Survey.h"
 #include "Columns.h"
+#include "MachineName.h"
 #include "attn/Schedule/Advice.h"
 #include "attn/Schedule/Time.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -102,7 +103,7 @@ static Cells joined(std::initializer_list<Cells> parts) {
 }
 
 static Cells nameCells(const SurveyCell &cell) {
-  return {cell.machine.name, typeText(cell.problem)};
+  return {nameWithFacts(cell.machine), typeText(cell.problem)};
 }
 
 static Emphasis emphasisOf(const SurveyCell &cell) {

@@ -2,6 +2,7 @@
 
 #include "attn/Report/Sweep.h"
 #include "Columns.h"
+#include "MachineName.h"
 #include "attn/Schedule/Advice.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -88,7 +89,12 @@ std::string attn::sweepTitle(const Sweep &sweep) {
   std::string text;
   for (size_t i = 0; i < a.size(); ++i)
     text += (i ? ", " : "") + fromTo(a[i], i < b.size() ? b[i] : a[i]);
-  text += " on " + sweep.machine().name;
+  // The swept fact has its range behind.
+  Machine machine = sweep.machine();
+  if (const Machine *row = findMachine(machine.name))
+    if (std::optional<double> own = fieldValue(*row, sweep.field))
+      (void)overrideField(machine, sweep.field, *own);
+  text += " on " + nameWithFacts(machine);
   if (fieldValue(sweep.machine(), sweep.field))
     text += ", " + sweep.field + " " +
             std::to_string(sweep.points.front().value) + " to " +

@@ -1,6 +1,7 @@
 //===- Table.cpp - Plans and machines in columns --------------------------===//
 
 #include "Columns.h"
+#include "MachineName.h"
 #include "attn/Report/Survey.h"
 #include "attn/Schedule/Limits.h"
 #include "attn/Schedule/Registry.h"
@@ -133,8 +134,8 @@ void attn::renderTable(llvm::raw_ostream &out, const Packing &packing,
     if (!text.empty())
       out << (isNarrow ? wrapped(text, 2) : text) << '\n';
   };
-  sentence(describe(packing.asked) + " on " + report.machine.name + ": " +
-           std::string(name(report.regime)) + ", at least " +
+  sentence(describe(packing.asked) + " on " + nameWithFacts(report.machine) +
+           ": " + std::string(name(report.regime)) + ", at least " +
            bytesText(double(report.lowerBoundBytes)));
   sentence(packing.str());
   sentence(timesText(report));

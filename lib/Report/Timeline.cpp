@@ -1,5 +1,6 @@
 //===- Timeline.cpp - The picture of a tile's first steps -----------------===//
 
+#include "MachineName.h"
 #include "Svg.h"
 
 #include "attn/Report/Pictures.h"
@@ -51,7 +52,7 @@ public:
         "one tile of " + decision(plan.schedule, plan.tiles) + ", by the model";
     line("One tile, by the model: " + decision(plan.schedule, plan.tiles),
          true);
-    line(describe(problem) + " on " + report.machine.name);
+    line(describe(problem) + " on " + nameWithFacts(report.machine));
     line(stepsText());
     y += kRow / 2;
     int64_t top = y;

@@ -7,6 +7,7 @@
 #include "attn/Transforms/Passes.h"
 
 #include <algorithm>
+#include <vector>
 
 using namespace mlir;
 using namespace attn;
@@ -29,7 +30,7 @@ static int64_t shorten(int64_t rows, int64_t tile, int64_t tiles) {
 
 /// The kernel's own problem, two whose rows are ragged and not square, and one
 /// of several rounds if launches go in rounds.
-static SmallVector<Problem> samples(Problem problem, const Tiles &tiles,
+static std::vector<Problem> samples(Problem problem, const Tiles &tiles,
                                     const Launches &launches) {
   problem = atLeastOne(problem);
   int64_t query = std::max(tiles.get("query", 1), tiles.get("query_block", 1));
@@ -49,7 +50,7 @@ static SmallVector<Problem> samples(Problem problem, const Tiles &tiles,
   fewQueries.keys = 3 * key + 5;
   fewKeys.queries = 3 * query + 1;
   fewKeys.keys = key + 7;
-  SmallVector<Problem> all = {own, fewQueries, fewKeys};
+  std::vector<Problem> all = {own, fewQueries, fewKeys};
   if (int64_t page = problem.place.pageRows)
     for (Problem &sample : all) // whole pages
       sample.keys = std::max<int64_t>(sample.keys / page, 1) * page;
@@ -66,7 +67,7 @@ static SmallVector<Problem> samples(Problem problem, const Tiles &tiles,
 
 /// Sequences whose rows are ragged, not square, few, none, and of several
 /// tiles.
-static SmallVector<Problem> raggedSamples(const Problem &problem,
+static std::vector<Problem> raggedSamples(const Problem &problem,
                                           const Tiles &tiles) {
   int64_t query = tiles.get("query"), key = tiles.get("key");
   Problem own = problem;
@@ -74,7 +75,7 @@ static SmallVector<Problem> raggedSamples(const Problem &problem,
   own.kvHeads = std::min<int64_t>(problem.kvHeads, group > 1 ? 1 : 3);
   own.heads = own.kvHeads * std::min<int64_t>(group, 3);
   Ragged asked = *problem.ragged;
-  SmallVector<Problem> all;
+  std::vector<Problem> all;
   for (const std::vector<Lengths> &lengths :
        {std::vector<Lengths>{{query + 3, 3 * key + 5},
                              {0, key},

@@ -1,6 +1,7 @@
 //===- DeriveMasks.cpp - Regions of `sees` that are masks become masks ----===//
 
 #include "attn/IR/Attn.h"
+#include "attn/IR/RegionBands.h"
 #include "attn/IR/RegionMasks.h"
 #include "attn/Transforms/Passes.h"
 
@@ -66,6 +67,15 @@ private:
     RegionMask found =
         maskOfRegion(*op.sees(), rowsOf(op, "q"), rowsOf(op, "k"));
     Mask own = op.maskOrNone();
+    Problem problem = problemOf(op);
+    bool isMask = found.isExact && (own.isOpen() || own == found.mask);
+    if (!isMask && !problem.bands.isEmpty()) {
+      report(op, "sees is a union of " + str(problem.bands) +
+                     (own.isOpen() ? "" : " of what " + str(own) + " shows") +
+                     ": a tile walks the runs of blocks that it sees, and "
+                     "sees is asked in those that are not whole");
+      return;
+    }
     // Of two masks neither says what both hide.
     bool isOnly = own.isOpen() || own == found.mask || found.mask.isOpen();
     if (!isOnly) {
@@ -89,13 +99,25 @@ private:
       report(op, "sees is within the mask " + str(found.mask) +
                      ", whose hidden tiles are not loaded, and is asked in "
                      "every other one" +
-                     hintOf(op));
+                     whyNoRuns(op, own, problem) + hintOf(op));
       return;
     }
     if (op.blockSize())
       report(op, "sees is asked in the partial blocks of the lists");
     else
-      report(op, "sees is no mask, and is asked in every tile" + hintOf(op));
+      report(op, "sees is no mask, and is asked in every tile" +
+                     whyNoRuns(op, own, problem) + hintOf(op));
+  }
+
+  /// What hides that a region is a union, if it is one.
+  static std::string whyNoRuns(AttentionOpInterface op, const Mask &own,
+                               const Problem &problem) {
+    Bands bands = bandsOfRegion(*op.sees(), own);
+    std::optional<std::string> reason = attn::whyNoRuns(problem);
+    if (bands.isEmpty() || !reason)
+      return "";
+    return "; of its union of " + str(bands) + " no runs are walked, since " +
+           *reason;
   }
 
   static std::string hintOf(AttentionOpInterface op) {

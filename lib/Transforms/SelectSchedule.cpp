@@ -9,6 +9,7 @@
 
 #include "attn/IR/OpenSizes.h"
 #include "attn/IR/Packing.h"
+#include "attn/IR/RegionCost.h"
 #include "attn/Schedule/Advice.h"
 #include "attn/Schedule/Registry.h"
 #include "attn/Transforms/Passes.h"
@@ -138,6 +139,14 @@ std::string attn::textOf(ScheduleAttr schedule) {
   return attn::decision(schedule.getName().str(), schedule.tiles());
 }
 
+/// Which tiles ask a region of `sees`.
+static StringRef askedIn(const Problem &problem) {
+  if (problem.pattern)
+    return " of partial blocks";
+  return problem.bands.isEmpty() ? " of every visited tile"
+                                 : " of tiles that are cut, along runs";
+}
+
 /// What was chosen, what binds it, the runner-up, and what would be faster.
 static void explainChoice(AttentionOpInterface op, const Packing &packing,
                           const Plan &chosen, const PlanReport &report) {
@@ -146,6 +155,12 @@ static void explainChoice(AttentionOpInterface op, const Packing &packing,
          << " on " << report.machine.name << ", bound by " << chosen.boundBy;
   if (std::string sentence = packing.str(); !sentence.empty())
     remark.attachNote() << sentence;
+  const ScoreClauses &clauses = packing.problem.clauses;
+  if (clauses.sees)
+    remark.attachNote() << "sees costs " << str(clauses.seesCost)
+                        << askedIn(packing.problem);
+  if (clauses.score)
+    remark.attachNote() << "score costs " << str(clauses.scoreCost);
   const Plan *faster = nullptr, *runnerUp = nullptr;
   for (const Plan &plan : report.plans) {
     if (plan.schedule == chosen.schedule && plan.tiles == chosen.tiles)

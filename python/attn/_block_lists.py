@@ -25,15 +25,32 @@ class Facts(NamedTuple):
     is_on_host: bool
 
 
+#: Types of PyTorch's own that were seen; a type does not cease to be one.
+_tensor_types: set[type] = set()
+
+
 def is_torch(array: Any) -> bool:
+    if type(array) in _tensor_types:
+        return True
     torch = sys.modules.get("torch")
-    return torch is not None and isinstance(array,
-                                            getattr(torch, "Tensor", ()))
+    found = torch is not None and isinstance(array,
+                                             getattr(torch, "Tensor", ()))
+    if found and type(array).__module__.partition(".")[0] == "torch":
+        _tensor_types.add(type(array))
+    return found
+
+
+def is_traced(array: Any) -> bool:
+    """Whether it stands for an array of a program that JAX traces."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(array, jax.core.Tracer)
 
 
 def _is_on_host(array: Any) -> bool:
     if is_torch(array):
         return bool(array.device.type == "cpu")
+    if is_traced(array):
+        return False
     device = getattr(array, "__dlpack_device__", None)
     if device is None:
         return not hasattr(array, "__cuda_array_interface__")

@@ -205,7 +205,8 @@ class BlockMask:
         `mask_mod`.  Or it is a map of blocks [query blocks, key blocks], or
         with batch and heads before: of bool, which of them are seen, full or,
         if not `full`, partial; or of integers, as `to_dense` writes them: 0
-        hidden, 1 partial, 2 full.
+        hidden, 1 partial, 2 full.  `queries` and `keys` of a map may be left
+        out; if they are given, the map has to have a block for each part.
         """
         size = _sizes_of_block(block_size)
         if callable(mask):
@@ -230,6 +231,7 @@ class BlockMask:
                 f"mask: expects a function, or a map [query blocks, key "
                 f"blocks] or [batch, heads, query blocks, key blocks], but got "
                 f"shape {list(states.shape)}")
+        _check_map(tuple(states.shape[-2:]), queries, keys, size)
         if library.is_bool(states):
             states = library.integers(states) * (2 if full else 1)
         place = library.first((states < 0) | (states > 2))
@@ -452,6 +454,34 @@ def _check_rows(library: Any, begins: Any, count: int) -> None:
             f"as before it, but got {int(begins[place[0] + 1])}")
 
 
+def _check_map(shape: tuple[int, ...], queries: Optional[int],
+               keys: Optional[int], size: tuple[int, int]) -> None:
+    """ValueError unless a map has the blocks of these rows, if they are told."""
+    for blocks, rows, step, name in zip(shape, (queries, keys), size,
+                                        ("queries", "keys")):
+        if rows is None:
+            continue
+        wanted = _blocks(_count(rows, name), step)
+        if blocks != wanted:
+            raise ValueError(
+                f"mask: expects a map with {wanted} blocks of {step} for "
+                f"{rows} {name}, but got {blocks}")
+
+
+def _asked(mask: Callable[..., Any], b: int, h: int, i: Any, j: Any) -> Any:
+    """What a function says of arrays of rows, which have no one truth."""
+    try:
+        return mask(b, h, i, j)
+    except (RuntimeError, ValueError) as error:
+        if "ambiguous" not in str(error):
+            raise
+        raise TypeError(
+            "mask: expects a function of arrays of i and j, but got one that "
+            "takes the truth of an array (`if`, `and`, `or`, `not`, or a chain "
+            "of comparisons); use &, |, ~ and where(condition, a, b)"
+        ) from error
+
+
 def _states_of(library: Any, mask: Callable[..., Any],
                sizes: tuple[int, int, int, int],
                block: tuple[int, int]) -> Any:
@@ -468,7 +498,7 @@ def _states_of(library: Any, mask: Callable[..., Any],
         for h in range(heads):
             for first in range(0, rows, step):
                 some = i[first * block[0]:(first + step) * block[0]]
-                cells = _cells(library, mask(b, h, some, j), some, j)
+                cells = _cells(library, _asked(mask, b, h, some, j), some, j)
                 states[b, h, first:first + step] = _states(
                     library, cells, block)
     return states

@@ -240,8 +240,11 @@ def _facts_of_array(array: Any) -> Optional[Hashable]:
 
 def _known(facts: Facts) -> Optional[Clauses]:
     found = _texts.get(facts.key)
-    return found and Clauses(found.text, tuple([
-        Capture(name, facts.arrays[place], kind)
+    if found is None:
+        return None
+    arrays = facts.arrays
+    return Clauses(found.text, tuple([
+        Capture(name, arrays[place], kind)
         for name, place, kind in found.captures]))
 
 
@@ -310,7 +313,9 @@ def of_call(q: Any, k: Any, block_mask: Any, asked: dict[str, Any]
         asked = {**asked, "mask_mod": beside}
     if not asked:
         return None
-    sizes = _shape_of(q, "q"), _shape_of(k, "k")
+    # Shapes of tensors cost less when nobody asks what they are.
+    sizes = ((q.shape, k.shape) if is_torch(q) and is_torch(k) else
+             (_shape_of(q, "q"), _shape_of(k, "k")))
     if any(len(each) != 4 for each in sizes):
         return None  # what is wrong with a rank is told by the launch
     if "mask_mod" in asked and block_mask is None:

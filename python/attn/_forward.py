@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import Any, Callable, Iterable, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 from . import _clauses, _kept
 from ._arrays import Library
@@ -25,14 +25,6 @@ from ._torch_path import Paths, make_gradient_path, make_path
 NOT_KEPT = ("weights are not kept for JAX; attn.forward and attn.backward "
             "keep them for PyTorch and CuPy")
 
-NO_LISTS_OF_JAX = ("no kernel is called from JAX with a block_mask; attn.forward "
-                   "takes it with arrays of PyTorch and CuPy")
-
-def not_of_jax(function: str, asked: Iterable[str]) -> str:
-    """What JAX is told who asks for clauses."""
-    return (f"no kernel is called from JAX with {', '.join(asked)}; "
-            f"attn.{function} takes them with arrays of PyTorch and CuPy")
-
 
 #: What calls on tensors of a type go through first: see `_torch_path`.
 paths: dict[type, Paths] = {}
@@ -42,7 +34,7 @@ def open_paths(kind: type, library: Library) -> None:
     """From now on calls on arrays of this type try the short ways first."""
     if kind not in paths and isinstance(library, TorchLibrary):
         paths[kind] = Paths(make_path(library), make_gradient_path(library),
-                            make_clause_path(library))
+                            make_clause_path(library), library.wants_gradient)
 
 
 def launch_clauses(q: Any, k: Any, v: Any, *, mask: str,
@@ -188,6 +180,16 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     asked = {name: value for name, value in zip(_clauses.NAMES, (
         mask_mod, score_mod, softcap, alibi_slopes, bias, attn_mask, sinks))
         if value is not None}
+    short = paths.get(type(q))
+    if (short is not None and stream is None and out is None and lse is None
+            and lse_low is None and scratch is None and not keep_weights
+            and (block_mask is None or type(block_mask) is BlockMask)
+            and not short.wants_gradient(q, k, v)):
+        results = short.clauses(
+            q, k, v, (mask_name(causal, window, mask), scale_number(scale),
+                      words, machine, schedule, precision), block_mask,
+            _clauses.of_call(q, k, block_mask, asked))
+        return results if words else results[0]
     library = library_of(q)
     options: dict[str, Any] = dict(
         mask=mask_name(causal, window, mask), scale=scale_number(scale),
@@ -198,13 +200,10 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
             library.refuse_place(name, value)
         if keep_weights:
             raise UnsupportedError(NOT_KEPT)
-        if block_mask is not None:
-            raise UnsupportedError(NO_LISTS_OF_JAX)
-        if asked:
-            raise UnsupportedError(not_of_jax("forward", asked))
         attention = importlib.import_module("attn.jax").attention
         return attention(q, k, v, return_lse=words == 1,
-                         return_lse_low=words == 2, **options)
+                         return_lse_low=words == 2, block_mask=block_mask,
+                         **asked, **options)
     library.refuse_gradient(q, k, v, out, lse, lse_low)
     clauses = None
     if asked or block_mask is not None:

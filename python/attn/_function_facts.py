@@ -115,24 +115,24 @@ class _Walk:
         return type(value), value
 
     def _function(self, function: Any) -> Hashable:
-        names = _names_of(function.__code__)
-        if function.__closure__ is None and function.__module__ and (
+        code, closure = function.__code__, function.__closure__
+        names, is_fickle = _names_of(code)
+        if closure is None and function.__module__ and (
                 function.__module__.partition(".")[0] in _LIBRARIES):
             return types.FunctionType, function
         for place, other in enumerate(self.functions):
             if other is function:
                 return "again", place
         self.functions.append(function)
-        if not _FICKLE.isdisjoint(names) or function.__dict__:
+        if is_fickle or function.__dict__:
             raise Unknown
         self._descend()
-        globals_ = function.__globals__
-        found = (function.__code__,
-                 tuple([self._cell(cell)
-                        for cell in function.__closure__ or ()]),
-                 tuple([self.of(value)
-                        for value in function.__defaults__ or ()]),
-                 self.of(function.__kwdefaults__),
+        globals_, defaults = function.__globals__, function.__defaults__
+        more = function.__kwdefaults__
+        found = (code,
+                 closure and tuple([self._cell(cell) for cell in closure]),
+                 defaults and tuple([self.of(value) for value in defaults]),
+                 more and self.of(more),
                  tuple([(name, self.of(globals_[name])) for name in names
                         if name in globals_]))
         self.depth -= 1
@@ -146,13 +146,14 @@ class _Walk:
 
 
 @functools.lru_cache(maxsize=4096)
-def _names_of(code: types.CodeType) -> tuple[str, ...]:
-    """Names that the code may look up, with those of functions within."""
+def _names_of(code: types.CodeType) -> tuple[tuple[str, ...], bool]:
+    """Names that the code may look up, with those of functions within, and
+    whether one of them gives another number at each call."""
     names = dict.fromkeys(code.co_names)
     for value in code.co_consts:
         if isinstance(value, types.CodeType):
-            names.update(dict.fromkeys(_names_of(value)))
-    return tuple(names)
+            names.update(dict.fromkeys(_names_of(value)[0]))
+    return tuple(names), not _FICKLE.isdisjoint(names)
 
 
 def facts_of(values: Any, describe: Callable[[Any], Optional[Hashable]]

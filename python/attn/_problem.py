@@ -79,6 +79,8 @@ def mask_name(causal: Any = False,
     >>> mask_name(window=(128, 0))
     'window<128, 0>'
     """
+    if window is None and mask is None and (causal is False or causal is True):
+        return "causal" if causal else "none"
     if not isinstance(causal, (bool, int)) or causal not in (0, 1):
         raise TypeError(f"causal expects True or False, but got "
                         f"{type(causal).__name__}; a mask is given by name, "

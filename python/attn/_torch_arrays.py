@@ -110,16 +110,22 @@ class TorchLibrary(Library):
         if stream != self.stream_of(array):
             array.record_stream(self._stream(stream, array.device))
 
+    def wants_gradient(self, q: Any, k: Any, v: Any) -> bool:
+        return (q.requires_grad or k.requires_grad or v.requires_grad) and (
+            self.torch.is_grad_enabled())
+
     def refuse_gradient(self, *arrays: Any, function: str = "forward"
                         ) -> None:
-        if self.torch.is_grad_enabled() and any(
-                isinstance(array, self.torch.Tensor) and array.requires_grad
-                for array in arrays):
-            raise ValueError(
-                f"attn.{function} expects tensors that need no gradient, but "
-                f"got one with requires_grad; attn.torch.attention is "
-                f"differentiable, or detach() the tensors, or call it under "
-                f"torch.no_grad()")
+        if not self.torch.is_grad_enabled():
+            return
+        for array in arrays:
+            if array is not None and isinstance(array, self.torch.Tensor) and (
+                    array.requires_grad):
+                raise ValueError(
+                    f"attn.{function} expects tensors that need no gradient, "
+                    f"but got one with requires_grad; attn.torch.attention is "
+                    f"differentiable, or detach() the tensors, or call it "
+                    f"under torch.no_grad()")
 
     def _stream(self, handle: int, device: Any) -> Any:
         if handle == 0:

@@ -22,15 +22,6 @@ from ._torch_path import LEAST_ADDRESS, ROW_BITS, Bound, was_freed
 Options = tuple[Any, ...]
 
 
-def tensors_of(lists: Optional[BlockMask], clauses: Optional[Clauses]
-               ) -> list[Any]:
-    """What a launch takes behind all other arrays."""
-    found = [] if lists is None else lists.arrays()
-    if clauses is not None:
-        found += [capture.array for capture in clauses.captures]
-    return found
-
-
 def make_clause_path(library: TorchLibrary) -> Callable[..., Any]:
     """(results of _launch.launch) for tensors, without places for results and
     `stream`, of which nobody wants gradients."""
@@ -60,37 +51,48 @@ def make_clause_path(library: TorchLibrary) -> Callable[..., Any]:
 
     def path(q: Any, k: Any, v: Any, options: Options,
              lists: Optional[BlockMask], clauses: Optional[Clauses]) -> Any:
-        behind = tensors_of(lists, clauses)
+        behind = [] if lists is None else lists.arrays()
+        text = size = None
         try:
-            at = [q.data_ptr(), k.data_ptr(), v.data_ptr()]
-            at_behind = [tensor.data_ptr() for tensor in behind]
-            key = (options, clauses and clauses.text,
-                   lists and lists.block_size,
+            if lists is not None:
+                size = lists.block_size
+            if clauses is not None:
+                text, captures = clauses
+                for capture in captures:
+                    behind.append(capture[1])
+            at_q, at_k, at_v = q.data_ptr(), k.data_ptr(), v.data_ptr()
+            key = (options, text, size,
                    q.shape, q.stride(), q.dtype, q.get_device(),
                    k.shape, k.stride(), k.dtype, k.get_device(),
                    v.shape, v.stride(), v.dtype, v.get_device(),
-                   (at[0] | at[1] | at[2]) & ROW_BITS,
+                   (at_q | at_k | at_v) & ROW_BITS,
                    *[(t.shape, t.stride(), t.dtype, t.get_device())
                      for t in behind])
             bound = find(key)
+            at_behind = [t.data_ptr() for t in behind]
         except (AttributeError, TypeError, RuntimeError):
             return first(q, k, v, options, lists, clauses, None)
         if bound is None or (
-                min((*at, *at_behind)) < LEAST_ADDRESS
+                (at_q < LEAST_ADDRESS or at_k < LEAST_ADDRESS
+                 or at_v < LEAST_ADDRESS
+                 or at_behind and min(at_behind) < LEAST_ADDRESS)
                 and was_freed(q, k, v, *behind)) or (
                 q.is_neg() or k.is_neg() or v.is_neg()
-                or any([t.is_neg() for t in behind])):
+                or True in [t.is_neg() for t in behind]):
             return first(q, k, v, options, lists, clauses, key)
         (handle, count, pack, sizes, strides, dtype, device, ordinal,
          lse_sizes, lse_strides, words, _) = bound
         o = empty_strided(sizes, strides, dtype=dtype, device=device)
         if o.data_ptr() & ROW_BITS:  # an allocator of another taste
             return first(q, k, v, options, lists, clauses, None)
-        results = [o, *[empty_strided(lse_sizes, lse_strides, dtype=float32,
-                                      device=device) for _ in range(words)]]
+        results = [o]
+        for _ in range(words):
+            results.append(empty_strided(lse_sizes, lse_strides, dtype=float32,
+                                         device=device))
         status = Status()
         code = native_launch(
-            handle, pack(*at, *[t.data_ptr() for t in results], *at_behind),
+            handle, pack(at_q, at_k, at_v, *[t.data_ptr() for t in results],
+                         *at_behind),
             count, current_stream(ordinal), byref(status))
         if code:
             raise _native.failure(code, status)

@@ -289,3 +289,5 @@ class Paths(NamedTuple):
     forward: Callable[..., Any]
     backward: GradientPath
     clauses: Callable[..., Any]
+    #: Whether somebody would want a gradient of q, k or v.
+    wants_gradient: Callable[[Any, Any, Any], bool]

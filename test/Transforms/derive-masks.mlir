@@ -104,9 +104,10 @@ func.func @two(%q: !q, %k: !k) -> !q {
 
 // Of three bands: a window, first keys and first queries, all causal.
 // CHECK-LABEL: @three
-// CHECK: mask(causal) sees
+// CHECK-NOT: mask(
+// CHECK: sees
 func.func @three(%q: !q, %k: !k) -> !q {
-  // expected-remark @+1 {{sees is within the mask causal, whose hidden tiles are not loaded, and is asked in every other one; attn.block_lists makes lists of the blocks that it shows}}
+  // expected-remark @+1 {{sees is a union of 3 bands: a tile walks the runs of blocks that it sees, and sees is asked in those that are not whole}}
   %o = attn.forward %q, %k, %k
       sees (%b, %h, %i, %j, %nq, %nk) {
         %five = arith.constant 5 : index
@@ -133,4 +134,28 @@ func.func @gradients(%q: !q, %k: !k, %lse: tensor<2x4x?xf32>) -> !q {
         attn.yield %r : i1
       } : !q, !q, !k, !k, !q, tensor<2x4x?xf32> -> !q, !k, !k
   return %dq : !q
+}
+
+// Gradients of a union have the mask around it.
+// CHECK-LABEL: @gradients_of_union
+// CHECK: mask(window<9, 1073741824>)
+// CHECK-SAME: sees
+func.func @gradients_of_union(%q: tensor<2x4x96x64xbf16>, %lse: tensor<2x4x96xf32>) -> tensor<2x4x96x64xbf16> {
+  // expected-remark @+1 {{of its union of 2 bands no runs are walked, since gradients walk no runs}}
+  %dq, %dk, %dv = attn.backward %q, %q, %q, %q, %q, %lse
+      sees (%b, %h, %i, %j, %nq, %nk) {
+        %nine = arith.constant 9 : index
+        %two = arith.constant 2 : index
+        %five = arith.constant 5 : index
+        %d = arith.subi %i, %j : index
+        %near = arith.cmpi sle, %d, %nine : index
+        %far = arith.cmpi sge, %d, %two : index
+        %window = arith.andi %near, %far : i1
+        %before = arith.cmpi slt, %d, %two : index
+        %later = arith.cmpi sge, %j, %five : index
+        %z = arith.andi %before, %later : i1
+        %r = arith.ori %window, %z : i1
+        attn.yield %r : i1
+      } : tensor<2x4x96x64xbf16>, tensor<2x4x96x64xbf16>, tensor<2x4x96x64xbf16>, tensor<2x4x96x64xbf16>, tensor<2x4x96x64xbf16>, tensor<2x4x96xf32> -> tensor<2x4x96x64xbf16>, tensor<2x4x96x64xbf16>, tensor<2x4x96x64xbf16>
+  return %dq : tensor<2x4x96x64xbf16>
 }

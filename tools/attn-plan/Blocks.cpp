@@ -59,3 +59,21 @@ std::optional<std::string> BlockOptions::read(Problem &problem) const {
   problem.pattern = Pattern(*size, density, !perHead);
   return check(*problem.pattern, problem);
 }
+
+std::string BlockOptions::note(const Problem &problem) {
+  if (!problem.pattern)
+    return "";
+  BlockSize size = problem.pattern->size();
+  // What divides the blocks that an op takes.
+  constexpr int64_t multiple = 64;
+  if (size.queries % multiple || size.keys % multiple)
+    return "blocks of " + str(size) + " have no kernel: an op takes those of " +
+           "multiples of " + std::to_string(multiple);
+  bool isOne = size.queries >= problem.queries && size.keys >= problem.keys;
+  double density = problem.pattern->hasLists() ? 1 : problem.pattern->density();
+  if (isOne && density > 0 && density < 1)
+    return "all queries and keys are one block of " + str(size) +
+           ", which is visible or not: a share of it is an average of heads or "
+           "of calls";
+  return "";
+}

@@ -26,6 +26,9 @@ struct BlockOptions {
   /// Gives a problem that has its sizes the pattern that is asked for, if one
   /// is; or a sentence.
   std::optional<std::string> read(Problem &problem) const;
+
+  /// What a plan with such a pattern is not worth; empty if nothing is odd.
+  static std::string note(const Problem &problem);
 };
 
 } // namespace attn

@@ -55,8 +55,14 @@ static std::optional<Complaint> readMachine(const std::string &text,
 
 static std::optional<Complaint>
 overrideFields(llvm::ArrayRef<std::string> overrides, Machine &machine) {
+  llvm::SmallVector<StringRef> seen;
   for (StringRef item : overrides) {
     auto [field, text] = item.split('=');
+    if (llvm::is_contained(seen, field.trim()))
+      return Complaint{"expects --set of every field once, but got '" +
+                           field.trim().str() + "' twice",
+                       ""};
+    seen.push_back(field.trim());
     double value = 0;
     if (text.trim().empty() || text.trim().getAsDouble(value))
       return Complaint{
@@ -78,9 +84,13 @@ attn::readMachines(const std::string &text,
   else if (auto complaint = refuseAllBeside("--machine", text))
     return complaint;
   else
-    for (const std::string &one : machineTexts(text))
+    for (const std::string &one : machineTexts(text)) {
+      if (llvm::count(machineTexts(text), one) > 1)
+        return Complaint{
+            "expects every machine once, but got '" + one + "' twice", ""};
       if (auto complaint = readMachine(one, machines.emplace_back()))
         return complaint;
+    }
   for (Machine &machine : machines)
     if (auto complaint = overrideFields(overrides, machine))
       return complaint;
@@ -103,6 +113,10 @@ std::optional<Complaint> attn::readTypes(const std::string &text,
       return Complaint{"expects a known dtype, but got '" + piece.trim().str() +
                            "'",
                        "known types: bf16, f16, f32, f8e4m3"};
+    if (llvm::is_contained(types, *type))
+      return Complaint{"expects every type of --dtype once, but got '" +
+                           piece.trim().str() + "' twice",
+                       ""};
     types.push_back(*type);
   }
   return std::nullopt;

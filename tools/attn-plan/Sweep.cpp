@@ -71,6 +71,11 @@ static std::optional<Complaint> readValues(StringRef text,
 
 std::optional<Complaint>
 attn::readSweep(StringRef text, llvm::ArrayRef<StringRef> sizes, Swept &swept) {
+  if (!text.contains('='))
+    return Complaint{"expects --sweep field=first..last or field=value,value, "
+                     "but got '" +
+                         text.str() + "'",
+                     ""};
   auto [field, values] = text.split('=');
   swept.field = field.trim().str();
   if (!llvm::is_contained(sizes, swept.field) && !swept.isOfMachine())

@@ -13,6 +13,7 @@
 #include "Sequences.h"
 #include "Sweep.h"
 
+#include "attn/Report/Options.h"
 #include "attn/Report/Report.h"
 #include "attn/Report/Survey.h"
 #include "attn/Report/Sweep.h"
@@ -48,22 +49,23 @@ struct Options {
       cl::desc("Of f32: tf32x3 (default) or tf32; of 16 bits f8_qk, "
                "which has no kernel: Q and K in f8e4m3"),
       cl::cat(category)};
-  cl::opt<int64_t> batch{"batch", cl::desc("Batch size"), cl::init(1),
-                         cl::cat(category)};
-  cl::opt<int64_t> heads{"heads", cl::desc("Query heads"), cl::init(1),
-                         cl::cat(category)};
-  cl::opt<int64_t> kvHeads{"kv-heads",
-                           cl::desc("Key and value heads (default: heads)"),
-                           cl::cat(category)};
-  cl::opt<int64_t> queries{"queries", cl::desc("Rows of Q and O"),
-                           cl::cat(category)};
-  cl::opt<int64_t> keys{"keys", cl::desc("Rows of K and V (default: queries)"),
-                        cl::cat(category)};
-  cl::opt<int64_t> headDim{"head-dim", cl::desc("Columns of Q and K"),
-                           cl::cat(category)};
-  cl::opt<int64_t> headDimV{"head-dim-v",
-                            cl::desc("Columns of V and O (default: head-dim)"),
-                            cl::cat(category)};
+  DecimalOption<int64_t> batch{"batch", cl::desc("Batch size"), cl::init(1),
+                               cl::cat(category)};
+  DecimalOption<int64_t> heads{"heads", cl::desc("Query heads"), cl::init(1),
+                               cl::cat(category)};
+  DecimalOption<int64_t> kvHeads{
+      "kv-heads", cl::desc("Key and value heads (default: heads)"),
+      cl::cat(category)};
+  DecimalOption<int64_t> queries{"queries", cl::desc("Rows of Q and O"),
+                                 cl::cat(category)};
+  DecimalOption<int64_t> keys{"keys",
+                              cl::desc("Rows of K and V (default: queries)"),
+                              cl::cat(category)};
+  DecimalOption<int64_t> headDim{"head-dim", cl::desc("Columns of Q and K"),
+                                 cl::cat(category)};
+  DecimalOption<int64_t> headDimV{
+      "head-dim-v", cl::desc("Columns of V and O (default: head-dim)"),
+      cl::cat(category)};
   cl::opt<bool> causal{"causal", cl::desc("Same as --mask causal"),
                        cl::cat(category)};
   cl::opt<std::string> mask{
@@ -77,7 +79,7 @@ struct Options {
       "lse-low",
       cl::desc("So is its low word; backward: both words are inputs"),
       cl::cat(category)};
-  cl::opt<int64_t> alignment{
+  DecimalOption<int64_t> alignment{
       "alignment", cl::value_desc("bytes"),
       cl::desc("Bytes that divide the address of every row"),
       cl::init(kMaxAlignment), cl::cat(category)};
@@ -125,6 +127,12 @@ static int fail(const llvm::Twine &error, const std::string &note = "") {
   if (!note.empty())
     llvm::errs() << "attn-plan: note: " << note << '\n';
   return 1;
+}
+
+/// Says what an answer does not.
+static void note(const std::string &sentence) {
+  if (!sentence.empty())
+    llvm::errs() << "attn-plan: note: " << sentence << '\n';
 }
 
 /// Reads what gradients are asked for, if any are.
@@ -177,7 +185,7 @@ static int readProblem(const Options &options,
   if (options.causal && options.mask.getNumOccurrences() &&
       options.mask != "causal")
     return fail("expects --causal or --mask, but got both");
-  auto isLeftOut = [&](const cl::opt<int64_t> &size) {
+  auto isLeftOut = [&](const DecimalOption<int64_t> &size) {
     return !size.getNumOccurrences() && size.ArgStr != sweptField;
   };
   if (isLeftOut(options.queries) && !options.sequences.isGiven())
@@ -188,11 +196,17 @@ static int readProblem(const Options &options,
   problem.mask = options.causal ? Mask{MaskKind::causal} : *parsedMask;
   problem.lse = options.lse;
   problem.lseLow = options.lseLow;
+  if (problem.direction == Direction::forward && !options.lse &&
+      (options.lseLow || options.keepWeights))
+    return fail(llvm::Twine("expects --lse with --") +
+                (options.lseLow ? "lse-low" : "keep-weights") +
+                ", but got none");
   return 0;
 }
 
 /// The options that are sizes of a problem.
-static std::vector<const cl::opt<int64_t> *> sizes(const Options &options) {
+static std::vector<const DecimalOption<int64_t> *>
+sizes(const Options &options) {
   return {&options.batch,    &options.heads,    &options.kvHeads,
           &options.queries,  &options.keys,     &options.headDim,
           &options.headDimV, &options.alignment};
@@ -202,7 +216,7 @@ static std::vector<const cl::opt<int64_t> *> sizes(const Options &options) {
 /// from them.
 static void setSizes(const Options &options, Problem &problem,
                      llvm::StringRef sweptField = "", int64_t swept = 0) {
-  auto size = [&](const cl::opt<int64_t> &option, int64_t otherwise) {
+  auto size = [&](const DecimalOption<int64_t> &option, int64_t otherwise) {
     if (option.ArgStr == sweptField)
       return swept;
     return option.getNumOccurrences() ? option.getValue() : otherwise;
@@ -227,6 +241,9 @@ static int priceTiles(const Options &options, PlanReport &report) {
   };
   for (const std::string &text : options.tiles) {
     std::string error;
+    if (llvm::StringRef(text).trim().empty())
+      return fail("expects --tiles 'name = value, ...', but got '" + text +
+                  "'");
     auto given = parseTiles(text, error);
     if (!given)
       return fail(error);
@@ -431,7 +448,7 @@ static int run(const Options &options) {
   std::vector<DataType> types;
   Swept swept;
   std::vector<llvm::StringRef> fields;
-  for (const cl::opt<int64_t> *size : sizes(options))
+  for (const DecimalOption<int64_t> *size : sizes(options))
     fields.push_back(size->ArgStr);
   auto complaint = readMachines(options.machine, options.overrides, machines);
   if (!complaint)
@@ -447,6 +464,14 @@ static int run(const Options &options) {
            swept.values.empty() ? 0 : swept.values.front());
   if (auto sentence = options.blocks.read(problem))
     return fail(*sentence);
+  if (swept.values.empty())
+    note(BlockOptions::note(problem));
+  for (const DecimalOption<int64_t> *size :
+       {&options.batch, &options.queries, &options.keys})
+    if (options.sequences.isGiven() &&
+        (size->getNumOccurrences() || size->ArgStr == swept.field))
+      return fail("expects --ragged without --" + size->ArgStr +
+                  ", which the file tells, but got both");
   if (auto sentence = options.sequences.read(problem))
     return fail(*sentence);
   if ((options.pictures.any() || *format == Format::explain) &&
@@ -477,6 +502,8 @@ int attn::planMain(int argc, char **argv) {
   cl::ParseCommandLineOptions(
       argc, argv,
       "attn-plan: which schedule computes an attention fastest, and why\n");
+  if (auto sentence = repeatedOption(options.category))
+    return fail(*sentence);
   int status = run(options);
   llvm::outs().flush();
   return status;

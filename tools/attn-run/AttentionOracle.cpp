@@ -41,13 +41,17 @@ AttentionOracle::AttentionOracle(const Function &function,
   seen = std::make_unique<oracle::Seen>(whole(), clauses->clauses());
 }
 
-double AttentionOracle::affordable(double budget) const {
+double run::affordableByPairs(double budget) {
   // A pair's functions are asked, and no product is in wide instructions.
   constexpr double slower = 16;
-  return clauses ? budget / slower : budget;
+  return budget / slower;
 }
 
-oracle::Problem AttentionOracle::whole() const {
+double AttentionOracle::affordable(double budget) const {
+  return clauses ? affordableByPairs(budget) : budget;
+}
+
+oracle::Problem run::oracleProblem(const Attention &attention) {
   const Problem &p = attention.problem;
   Visible band = visible(p);
   return {p.batch,   p.heads,         p.kvHeads,       p.queries,

@@ -26,6 +26,11 @@ struct Floats {
   oracle::Array view;
 };
 
+/// The sizes and the band of an attention.
+oracle::Problem oracleProblem(const Attention &attention);
+/// Of some multiply-adds those that a reference that asks each pair can do.
+double affordableByPairs(double budget);
+
 class AttentionOracle {
 public:
   /// Of the ragged sequence of that number, if it is one.
@@ -57,7 +62,7 @@ private:
     oracle::Pair first;
     oracle::Problem problem;
   };
-  oracle::Problem whole() const;
+  oracle::Problem whole() const { return oracleProblem(attention); }
   Part partOfKeyHead(int64_t line) const;
   double run(const Part &part, double *o, double *lse) const;
   /// The clauses of a part, whose pairs are counted from its own first one.

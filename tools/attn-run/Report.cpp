@@ -79,6 +79,9 @@ void Report::print(llvm::raw_ostream &out) const {
                  << ")"
                  << llvm::format(", %.1f TFLOP/s", flops / seconds * 1e-12)
                  << "\n";
+  if (guardBytes > 0 && changedInputs.empty())
+    line("guard") << "inputs are as before; " << guardBytes
+                  << " bytes in front of and behind every array are watched\n";
 }
 
 void Report::printJson(llvm::raw_ostream &out) const {

@@ -20,6 +20,8 @@ struct Report {
   std::vector<Comparison> comparisons;
   /// Input arrays that were changed.
   std::vector<std::string> changedInputs;
+  /// Bytes that were watched on both sides of every array; 0 if none were.
+  int64_t guardBytes = 0;
   /// Median of the launches that were timed; 0 when none was.
   double seconds = 0;
   int64_t repeat = 0;

@@ -11,6 +11,7 @@
 #include "Execution.h"
 #include "Function.h"
 #include "NumpyFiles.h"
+#include "Reads.h"
 #include "Reference.h"
 #include "Report.h"
 #include "Tracing.h"
@@ -21,6 +22,7 @@
 #include "attn/InitAll.h"
 #include "attn/Machine/MachineText.h"
 #include "attn/Pipelines/Nesting.h"
+#include "attn/Report/Options.h"
 #include "attn/Report/Tool.h"
 
 #include "mlir/Parser/Parser.h"
@@ -47,7 +49,7 @@ struct Options {
   llvm::cl::opt<std::string> file{llvm::cl::Positional, llvm::cl::Required,
                                   llvm::cl::desc("FILE.mlir"),
                                   llvm::cl::cat(category)};
-  llvm::cl::opt<Where> on{
+  ChoiceOption<Where> on{
       "on", llvm::cl::desc("where to run (default: gpu where there is one)"),
       llvm::cl::values(clEnumValN(Where::gpu, "gpu", "the first GPU"),
                        clEnumValN(Where::interpreter, "interpreter",
@@ -70,20 +72,20 @@ struct Options {
       llvm::cl::desc("function of the same arguments and results that says "
                      "what they should be (default: the function itself)"),
       llvm::cl::value_desc("name"), llvm::cl::cat(category)};
-  llvm::cl::opt<int64_t> batch{"batch",
+  DecimalOption<int64_t> batch{"batch",
                                llvm::cl::desc("value of a dynamic batch size"),
                                llvm::cl::init(-1), llvm::cl::cat(category)};
-  llvm::cl::opt<int64_t> queries{
+  DecimalOption<int64_t> queries{
       "queries", llvm::cl::desc("value of a dynamic row count of Q"),
       llvm::cl::init(-1), llvm::cl::cat(category)};
-  llvm::cl::opt<int64_t> keys{
+  DecimalOption<int64_t> keys{
       "keys",
       llvm::cl::desc("value of a dynamic row count of K and V (default: that "
                      "of Q)"),
       llvm::cl::init(-1), llvm::cl::cat(category)};
-  llvm::cl::opt<uint64_t> seed{"seed", llvm::cl::desc("seed of the inputs"),
+  DecimalOption<uint64_t> seed{"seed", llvm::cl::desc("seed of the inputs"),
                                llvm::cl::init(1), llvm::cl::cat(category)};
-  llvm::cl::opt<Inputs> inputs{
+  ChoiceOption<Inputs> inputs{
       "inputs", llvm::cl::desc("what the inputs are drawn from"),
       llvm::cl::values(
           clEnumValN(Inputs::normal, "normal", "standard normal (default)"),
@@ -96,7 +98,7 @@ struct Options {
       llvm::cl::desc("take arguments from FOLDER/argument0.npy, ..., write "
                      "FOLDER/result0.npy, ..., and compare nothing"),
       llvm::cl::value_desc("folder"), llvm::cl::cat(category)};
-  llvm::cl::opt<int64_t> repeat{
+  DecimalOption<int64_t> repeat{
       "repeat", llvm::cl::desc("launches to time on a GPU (default 20)"),
       llvm::cl::init(20), llvm::cl::cat(category)};
   llvm::cl::opt<std::string> trace{
@@ -117,7 +119,7 @@ struct Options {
       llvm::cl::desc("multiply-adds of the reference, behind which only a "
                      "sample of rows is compared (default 2e11)"),
       llvm::cl::init(2e11), llvm::cl::cat(category)};
-  llvm::cl::opt<unsigned> threads{
+  DecimalOption<unsigned> threads{
       "threads",
       llvm::cl::desc("threads of the reference (default: all processors)"),
       llvm::cl::init(0), llvm::cl::cat(category)};
@@ -193,9 +195,26 @@ chooseMachine(const Options &options, ModuleOp module,
   return fail(unknownGpu(gpu->facts()));
 }
 
+/// Whether nothing is asked of a comparison that is not made.
+static LogicalResult checkCompared(const Options &options) {
+  const char *without = options.noCheck           ? "no-check"
+                        : !options.arrays.empty() ? "arrays"
+                                                  : nullptr;
+  if (!without)
+    return success();
+  for (const llvm::cl::Option *asked :
+       {static_cast<const llvm::cl::Option *>(&options.reference),
+        static_cast<const llvm::cl::Option *>(&options.guard),
+        static_cast<const llvm::cl::Option *>(&options.budget)})
+    if (asked->getNumOccurrences() > 0)
+      return fail("--" + asked->ArgStr + " expects a comparison, but got --" +
+                  without);
+  return success();
+}
+
 /// Whether the options are in range.
 static LogicalResult checkOptions(const Options &options, Extents &extents) {
-  const std::pair<const llvm::cl::opt<int64_t> *, std::optional<int64_t> *>
+  const std::pair<const DecimalOption<int64_t> *, std::optional<int64_t> *>
       sizes[] = {{&options.batch, &extents.batch},
                  {&options.queries, &extents.queries},
                  {&options.keys, &extents.keys}};
@@ -211,7 +230,10 @@ static LogicalResult checkOptions(const Options &options, Extents &extents) {
   if (options.repeat < 0)
     return fail("--repeat expects 0 or more, but got " +
                 llvm::Twine(options.repeat.getValue()));
-  return success();
+  if (!(options.budget > 0) || !std::isfinite(options.budget))
+    return fail("--check-budget expects a finite number above 0, but got " +
+                std::to_string(options.budget.getValue()));
+  return checkCompared(options);
 }
 
 /// ", captures 2, sees, score, blocks 128x128, sinks", of what there is.
@@ -336,6 +358,9 @@ static LogicalResult executeOn(ArrayRef<NumpyArray> arguments,
     return failure();
   fillArguments(*execution, arguments);
   func::FuncOp op = function.op;
+  if (!options.noCheck &&
+      failed(checkReads(function, execution->arrays, options.budget)))
+    return failure();
   if (failed(launch(options, *execution, program, gpu, op.getLoc(), report)))
     return failure();
   return writeResults(*execution, op, options.arrays);
@@ -354,10 +379,14 @@ static LogicalResult execute(const Options &options, const Function &function,
               options.guard ? kGuardBytes : 0);
   if (failed(execution))
     return failure();
+  if (!options.noCheck &&
+      failed(checkReads(function, execution->arrays, options.budget)))
+    return failure();
   fillForwardResults(function, execution->arrays,
                      options.noCheck ? 0 : options.budget.getValue(),
                      options.threads);
   std::vector<std::vector<uint8_t>> before;
+  report.guardBytes = options.guard ? kGuardBytes : 0;
   if (options.guard)
     for (const HostBytes &array : execution->arrays)
       before.push_back(array.bytes);
@@ -507,6 +536,10 @@ int attn::runMain(int argc, char **argv) {
   llvm::cl::HideUnrelatedOptions(options.category);
   llvm::cl::ParseCommandLineOptions(
       argc, argv, "runs attention and checks it against fp64\n");
+  if (auto sentence = repeatedOption(options.category)) {
+    (void)fail(*sentence);
+    return 1;
+  }
   bool ok = succeeded(runFile(options));
   llvm::outs().flush();
   return ok ? 0 : 1;

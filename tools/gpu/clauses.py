@@ -3,11 +3,12 @@
 
     clauses.py [--only check|time] [--backward | --captures] [--rows 8192]
 
-Softcap, ALiBi, a table of relative biases, a bias and sinks, causal, forward
-on the kernel of the plan and on mma.sync, or backward.  Times are those of 16
-heads of 128 and one batch entry, each beside plain causal in the same run, the
-least of several turns.  With --captures they are gradients of what these
-read, beside FlexAttention's where it has them.  Needs the package and PyTorch.
+Softcap, ALiBi, a table of relative biases, a bias, sinks, and first keys with
+a window, causal, forward on the kernel of the plan and on mma.sync, or
+backward.  Times are those of 16 heads of 128 and one batch entry, each beside
+plain causal in the same run, the least of several turns.  With --captures they
+are gradients of what these read, beside FlexAttention's where it has them.
+Needs the package and PyTorch.
 The exit status is 1 when something was wrong.
 """
 
@@ -21,6 +22,16 @@ TABLE = """captures(%x0 : {0}) score(%z : f32, %b, %h, %i, %j, %nq, %nk, %t) {{
   %v = attn.read %t[%e] : {0}
   %r = arith.addf %z, %v : f32
   attn.yield %r : f32
+}}"""
+#: First keys and a window, whose runs kernels walk.
+RUNS = """sees (%b, %h, %i, %j, %nq, %nk) {{
+  %few = arith.constant 64 : index
+  %wide = arith.constant 128 : index
+  %d = arith.subi %i, %j : index
+  %x = arith.cmpi slt, %j, %few : index
+  %y = arith.cmpi slt, %d, %wide : index
+  %r = arith.ori %x, %y : i1
+  attn.yield %r : i1
 }}"""
 #: Schedules to check beside that of the plan.
 OTHERS = {
@@ -54,6 +65,8 @@ def cases(torch, heads, queries, keys):
     yield ("table", TABLE, [table],
            lambda z: z + table.double()[(i - j).clamp(0, 4095)], None)
     yield "sinks", "sinks(%x0 : {0})", [sinks], lambda z: z, sinks
+    yield ("runs", RUNS, [],
+           lambda z: z.masked_fill((j >= 64) & (i - j >= 128), -math.inf), None)
     if queries * keys < 1 << 24:
         bias = torch.randn(heads, queries, keys, dtype=torch.bfloat16, **gpu)
         yield ("bias", "bias(%x0 : {0})", [bias],

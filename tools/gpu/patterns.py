@@ -23,9 +23,11 @@ NO_BLOCKS = (-1, -7, 1 << 20, (1 << 31) - 1, -(1 << 31))
 
 class Pattern:
     """Lists for the queries and keys of a problem: `block_mask`; and `visible`,
-    [batch or 1, heads or 1, queries, keys] of bool, with the mask applied."""
+    [batch or 1, heads or 1, queries, keys] of bool, with the mask applied.
+    `band` is what the mask shows, where it is not that of the problem alone."""
 
-    def __init__(self, problem: Problem, device: str) -> None:
+    def __init__(self, problem: Problem, device: str,
+                 band: torch.Tensor | None = None) -> None:
         self._rng = random.Random(f"pattern {problem.seed}")
         self._device = device
         self._sides = self._rng.choice(SIDES), self._rng.choice(SIDES)
@@ -42,8 +44,9 @@ class Pattern:
         if self._rng.random() < 0.5:
             seen &= chances(*leads, rows, 1) < 0.8
             seen &= chances(*leads, 1, columns) < 0.8
-        band = reference.visible(problem.mask, problem.queries, problem.keys,
-                                 device)
+        if band is None:
+            band = reference.visible(problem.mask, problem.queries,
+                                     problem.keys, device)
         full = seen & self._whole(band)
         if self._rng.random() < 0.2:
             full &= False

@@ -346,6 +346,9 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
       without lists of blocks, ragged sequences and weights that are kept.
     - (C36) A table of pages is i32, `[batch, pages]`, beside `lengths`; pages
       have a static multiple of 8 keys. Then C7 and C9 hold for K and V alone.
+    - (C37) Arrays of `document`, `alibi` and `bias` have, in each dimension, 1
+      element for all, or at least as many as there are batch entries, heads,
+      queries or keys to read them; ragged sequences count their own rows.
 
     #### Rationale: not a `DestinationStyleOpInterface`
 
@@ -558,6 +561,7 @@ def Attn_BackwardOp : Attn_AttentionOp<"backward", [AttrSizedOperandSegments]> {
       keys for rows and blocks of queries for columns.
     - (C33) Offsets of `ragged` are as for `attn.forward`.
     - (C34) What goes with them is as for `attn.forward`.
+    - (C37) Arrays of short forms are as large as for `attn.forward`.
 
     #### Rationale: O and LSE are operands
 

@@ -30,6 +30,8 @@ struct HostBlockList {
 struct HostBlocks {
   int64_t batch, heads, rows, columns;
   HostBlockList partial, full;
+  /// The first read of `sees` outside of its array.
+  std::optional<OutsideRead> outsideRead = std::nullopt;
 };
 
 HostBlocks blockListsOf(mlir::Region &sees,

@@ -5,7 +5,8 @@
 // rounded only where the region says so (arith.truncf); integers have the bits
 // of their types.  What MLIR leaves open, division by zero and shifts beyond
 // the width, gives 0.  An element outside of its array is NaN, or 0 of
-// integers: that there is none was the promise of whoever wrote the region.
+// integers: that there is none was the promise of whoever wrote the region, and
+// the first that breaks it is remembered.
 //
 // Derivatives come forward with the values: each step has those of its result
 // in the score and in every element that is read.
@@ -23,6 +24,8 @@
 #include "llvm/ADT/SmallVector.h"
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 namespace attn {
@@ -38,6 +41,16 @@ struct CapturedArray {
 struct PairOfRows {
   int64_t batch, head, query, key, queries, keys;
 };
+
+/// A read of an element that an array does not have.
+struct OutsideRead {
+  unsigned capture, dimension;
+  int64_t index, size;
+  PairOfRows pair;
+};
+/// "reads element 200 of 200 in dimension 0 of capture 1 for batch entry 0,
+/// head 2, query 3 and key 200".
+std::string str(const OutsideRead &read);
 
 class RegionEvaluator {
 public:
@@ -62,6 +75,9 @@ public:
   };
   Slope slope(double z, const PairOfRows &pair,
               const std::vector<CapturedArray> &captures) const;
+
+  /// The first read outside of an array; one thread at a time evaluates.
+  const std::optional<OutsideRead> &outsideRead() const { return outside; }
 
 private:
   /// An integer or a float; the other one is 0.
@@ -95,6 +111,8 @@ private:
                  const std::vector<CapturedArray> &captures) const;
   Number read(const Step &step, State &state,
               const std::vector<CapturedArray> &captures) const;
+  void noteOutside(const Step &step, unsigned dimension, int64_t index,
+                   int64_t size, const State &state) const;
   void derive(const Step &step, unsigned number, State &state) const;
 
   bool isScore;
@@ -103,6 +121,7 @@ private:
   unsigned result = 0;
   std::vector<Step> steps;
   llvm::SmallVector<mlir::Value> values; ///< of which a step is
+  mutable std::optional<OutsideRead> outside;
 };
 
 } // namespace attn

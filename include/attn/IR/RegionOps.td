@@ -24,8 +24,10 @@ def Attn_ReadOp : Op<Attn_Dialect, "read", [
     %slope = attn.read %slopes[%h] : tensor<32xf32>
     ```
 
-    That the indices are within the array is the promise of whoever wrote the
-    region. Nothing writes the array while the op runs, so a read has no effect.
+    A constant index must be one of the array. That the others are within it is
+    the promise of whoever wrote the region; `attn-run` checks it on the arrays
+    of a run, for every visible pair of the rows that it compares. Nothing writes the array
+    while the op runs, so a read has no effect.
   }];
   let arguments = (ins Attn_Shaped:$array, Variadic<Index>:$indices);
   let results = (outs AnyType:$result);

@@ -47,6 +47,9 @@ public:
   std::vector<double> captureSizes() const;
   void clearGradients();
 
+  /// The first read of a region outside of its array, of the pairs asked for.
+  std::optional<OutsideRead> outsideRead() const;
+
 private:
   void addFunctions(AttentionOpInterface op);
   void addLists(AttentionOpInterface op, std::vector<CapturedArray> &arrays);

@@ -14,6 +14,7 @@
 #ifndef ATTN_SCHEDULE_PROBLEM_H
 #define ATTN_SCHEDULE_PROBLEM_H
 
+#include "attn/Schedule/Bands.h"
 #include "attn/Schedule/Pattern.h"
 #include "attn/Schedule/Ragged.h"
 #include <cstdint>
@@ -100,6 +101,20 @@ std::optional<std::string> check(const Mask &mask);
 /// moves at once.
 inline constexpr int64_t kMaxAlignment = 16;
 
+/// What kernels do for a region, for every score: instructions of a lane, among
+/// them those of the unit for exponentials and reads of arrays; those of
+/// gradients besides, 0 where these pass as they are; and registers of a lane
+/// that live as long as a tile.  It is counted from the region.
+struct RegionCost {
+  double issue = 0, functions = 0, reads = 0, slopes = 0;
+  int64_t held = 0;
+
+  bool operator==(const RegionCost &other) const;
+  RegionCost operator+(const RegionCost &other) const;
+  /// Of a share of the scores; registers are those of all.
+  RegionCost operator*(double share) const;
+};
+
 /// What clauses make of scores (Clauses.h): kernels have it or not.
 struct ScoreClauses {
   bool sees = false;  ///< a region tells which keys a query sees
@@ -109,6 +124,7 @@ struct ScoreClauses {
   /// that a pair adds to, and sums of which each head of a batch entry has one.
   int64_t pairGradients = 0, headGradients = 0;
   bool sinkGradients = false; ///< and such a sum of the sinks
+  RegionCost seesCost = {}, scoreCost = {};
 
   bool any() const { return sees || score || sinks; }
   /// What a head of a batch entry leaves a sum of.
@@ -154,6 +170,9 @@ struct Problem {
   Mask mask;
   /// Visible are only pairs that both show.
   std::optional<Pattern> pattern;
+  /// Or those of a union, if a region shows one; what the mask hides of it is
+  /// left out already.
+  Bands bands;
   ScoreClauses clauses;
   /// Where rows lie, if sequences lie one behind the other.
   std::optional<Ragged> ragged;
@@ -176,7 +195,10 @@ struct Problem {
   bool keepsWeights = false;
 
   /// Whether every query sees every key.
-  bool isOpen() const { return mask.isOpen() && !pattern; }
+  bool isOpen() const { return mask.isOpen() && !isListed(); }
+  /// Whether tiles of queries walk blocks that are listed, in memory or as runs
+  /// of bands: those that need a mask, and then the others.
+  bool isListed() const { return pattern || !bands.isEmpty(); }
 };
 
 /// Keys of a block of weights that are kept, which have a maximum and a sum of

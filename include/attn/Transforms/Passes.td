@@ -30,6 +30,8 @@ def DeriveMasksPass : Pass<"attn-derive-masks"> {
     %o = attn.forward %q, %k, %v mask(causal) : !q, !k, !k -> !q
     ```
 
+    A region that is another union of bands stays as it is where kernels walk
+    the runs that tiles see of it (docs/sparse.md).
     A mask that is there already stays; a region that is another one stays too.
     With `explain` a remark says what became of each region, and names
     `attn.block_lists` where it is asked in every tile.
@@ -127,8 +129,8 @@ def SelectSchedulePass : Pass<"attn-select-schedule", "mlir::ModuleOp"> {
     hides are written too, so there the mask must hide none.
 
     With `explain` each op gets a remark: what was chosen, the predicted time,
-    what binds it, how many query heads are rows of one or why none are, the
-    runner-up and why it lost.
+    what binds it, how many query heads are rows of one or why none are, what
+    regions cost, the runner-up and why it lost.
   }];
   let options = [
     Option<"schedule", "schedule", "std::string", /*default=*/"",

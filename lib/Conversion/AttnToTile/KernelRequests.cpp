@@ -114,7 +114,7 @@ bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
         p.keepsWeights, p.clauses.sinks, r.gradients, offsetBits(p),
         p.place.usedKeysBits, p.place.pageRows, r.tiles.str(), r.launch,
         r.minBlocksPerSm, r.sms, r.l2Bytes, r.smemBytes, r.scale > 0,
-        r.alignments, flags, blocks.queries, blocks.keys);
+        r.alignments, flags, blocks.queries, blocks.keys, numbersOf(p.bands));
   };
   return key(a) == key(b) && sameRegion(a.request.sees, b.request.sees) &&
          sameRegion(a.request.score, b.request.score);
@@ -133,6 +133,8 @@ std::string attn::kernelName(const KernelChoice &choice) {
     result += "_" + mask.substr(0, mask.find('<'));
   if (p.pattern)
     result += "_blocks_" + str(p.pattern->size());
+  if (!p.bands.isEmpty())
+    result += "_bands_" + std::to_string(p.bands.all().size());
   const std::pair<bool, const char *> clauses[] = {
       {p.clauses.sees, "_sees"},
       {p.clauses.score, "_score"},

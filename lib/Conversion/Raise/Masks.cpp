@@ -212,7 +212,7 @@ struct Matrices {
 
 /// Looks whether the visible keys of every row are those of one band.
 static bool findBand(llvm::function_ref<bool(int64_t, int64_t)> sees,
-                     const Rows &rows, Band &band) {
+                     const Rows &rows, raise::Band &band) {
   // The widest band that no row contradicts, then whether it is the mask.
   for (int64_t i = 0; i < rows.queries; ++i) {
     int64_t first = 0, last = rows.keys - 1;
@@ -281,7 +281,7 @@ Reason MaskReader::readConstant(const Number &number, bool wanted,
         if (hidden[offset + i * queryStride + j * keyStride] !=
             hidden[i * queryStride + j * keyStride])
           return std::string("the mask differs between heads or batch entries");
-  Band found;
+  raise::Band found;
   if (!findBand(
           [&](int64_t i, int64_t j) {
             return !hidden[i * queryStride + j * keyStride];
@@ -296,7 +296,7 @@ Reason MaskReader::readConstant(const Number &number, bool wanted,
 // Names
 //===----------------------------------------------------------------------===//
 
-bool attn::raise::mayHideAll(const Band &band, const Rows &rows) {
+bool attn::raise::mayHideAll(const raise::Band &band, const Rows &rows) {
   bool mayLackFirst = band.last < 0;
   bool mayLackLast = band.first > -kUnbounded &&
                      (ShapedType::isDynamic(rows.queries) ||
@@ -306,7 +306,7 @@ bool attn::raise::mayHideAll(const Band &band, const Rows &rows) {
 }
 
 std::optional<NamedMask> attn::raise::nameMask(MLIRContext *context,
-                                               const Band &band,
+                                               const raise::Band &band,
                                                const Rows &rows,
                                                std::string &reason) {
   auto named = [&](MaskKind kind, int64_t keys, int64_t left = 0,
@@ -315,7 +315,7 @@ std::optional<NamedMask> attn::raise::nameMask(MLIRContext *context,
   };
   bool isStatic =
       !ShapedType::isDynamic(rows.queries) && !ShapedType::isDynamic(rows.keys);
-  Band wide = band;
+  raise::Band wide = band;
   // A side that no row reaches is none.
   if (isStatic && wide.first <= 1 - rows.queries)
     wide.first = -kUnbounded;

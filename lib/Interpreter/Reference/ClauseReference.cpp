@@ -49,6 +49,13 @@ std::vector<double> ClauseReference::captureSizes() const {
   return sizes;
 }
 
+std::optional<OutsideRead> ClauseReference::outsideRead() const {
+  for (const RegionEvaluator *region : {sees.get(), score.get()})
+    if (region && region->outsideRead())
+      return region->outsideRead();
+  return std::nullopt;
+}
+
 void ClauseReference::addFunctions(AttentionOpInterface op) {
   if (mlir::Region *region = op.sees()) {
     sees = std::make_unique<RegionEvaluator>(*region);

@@ -57,9 +57,21 @@ struct PlaceField {
 constexpr PlaceField kPlaces[] = {{"used_keys_bits", &Placement::usedKeysBits},
                                   {"page_rows", &Placement::pageRows}};
 
+/// What their regions cost, said where there is one: per score instructions,
+/// functions, reads and those of slopes, and registers.
+struct Cost {
+  StringLiteral name;
+  RegionCost ScoreClauses::*member;
+};
+constexpr Cost kCosts[] = {{"sees_cost", &ScoreClauses::seesCost},
+                           {"score_cost", &ScoreClauses::scoreCost}};
+constexpr size_t kCostNumbers = 5;
+
 /// Of a pattern, without its lists.
 constexpr StringLiteral kBlocks = "blocks", kDensity = "density",
                         kSharedBlocks = "shared_blocks";
+/// The numbers of a union of bands.
+constexpr StringLiteral kBands = "bands";
 /// Of ragged sequences: the longest of queries and keys, and whether offsets
 /// have 64 bits.
 constexpr StringLiteral kRagged = "ragged";
@@ -97,6 +109,13 @@ DictionaryAttr attn::problemAttr(MLIRContext *context, const Problem &problem) {
     if (int64_t number = problem.clauses.*count.member)
       attributes.push_back(
           b.getNamedAttr(count.name, b.getI64IntegerAttr(number)));
+  for (const Cost &cost : kCosts) {
+    const RegionCost &c = problem.clauses.*cost.member;
+    if (!(c == RegionCost()))
+      attributes.push_back(b.getNamedAttr(
+          cost.name, b.getDenseF64ArrayAttr({c.issue, c.functions, c.reads,
+                                             c.slopes, double(c.held)})));
+  }
   for (const Field &field : kFields)
     attributes.push_back(
         b.getNamedAttr(field.name, b.getI64IntegerAttr(problem.*field.member)));
@@ -109,6 +128,9 @@ DictionaryAttr attn::problemAttr(MLIRContext *context, const Problem &problem) {
         kRagged,
         b.getDenseI64ArrayAttr({ragged->longest.queries, ragged->longest.keys,
                                 int64_t(ragged->isWide)})));
+  if (!problem.bands.isEmpty())
+    attributes.push_back(b.getNamedAttr(
+        kBands, b.getDenseI64ArrayAttr(numbersOf(problem.bands))));
   if (problem.pattern) {
     std::string size = str(problem.pattern->size());
     attributes.push_back(b.getNamedAttr(kBlocks, b.getStringAttr(size)));
@@ -162,6 +184,15 @@ std::optional<Problem> attn::problemFromAttr(DictionaryAttr attribute) {
   for (const Count &count : kCounts)
     if (auto value = attribute.getAs<IntegerAttr>(count.name))
       problem.clauses.*count.member = value.getInt();
+  for (const Cost &cost : kCosts) {
+    auto numbers = attribute.getAs<DenseF64ArrayAttr>(cost.name);
+    if (!numbers)
+      continue;
+    if (numbers.size() != kCostNumbers)
+      return std::nullopt;
+    problem.clauses.*cost.member = {numbers[0], numbers[1], numbers[2],
+                                    numbers[3], int64_t(numbers[4])};
+  }
   for (const Field &field : kFields) {
     auto value = attribute.getAs<IntegerAttr>(field.name);
     if (!value)
@@ -174,6 +205,12 @@ std::optional<Problem> attn::problemFromAttr(DictionaryAttr attribute) {
     problem.ragged.emplace();
     problem.ragged->longest = {ragged[0], ragged[1]};
     problem.ragged->isWide = ragged[2] != 0;
+  }
+  if (auto numbers = attribute.getAs<DenseI64ArrayAttr>(kBands)) {
+    std::optional<Bands> bands = bandsOf(numbers.asArrayRef().vec());
+    if (!bands)
+      return std::nullopt;
+    problem.bands = *bands;
   }
   if (auto text = attribute.getAs<StringAttr>(kBlocks)) {
     std::optional<BlockSize> size =

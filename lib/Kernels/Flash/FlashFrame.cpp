@@ -68,9 +68,9 @@ KernelOp FlashFrame::declare() {
   reserve();
   queries = arguments.get(b, "queries");
   band.emplace(b, arguments, problem.mask);
-  if (problem.pattern)
-    lists.emplace(b, arguments, problem.pattern->size(), key);
-  blocks.emplace(*band, queries, query, key, lists ? &*lists : nullptr, parts,
+  if (problem.isListed())
+    lists = tileLists(b, arguments, problem, query, key);
+  blocks.emplace(*band, queries, query, key, lists.get(), parts,
                  locator ? &*locator : nullptr);
   return kernel;
 }
@@ -86,7 +86,7 @@ Value FlashFrame::map(StringRef operand) const {
 Tile FlashFrame::pop(Place message) const { return popTile(b, queue, message); }
 
 TileQueue FlashFrame::queueFor(int64_t readers) const {
-  if (problem.pattern)
+  if (problem.isListed())
     return tileQueueOfLists(b, readers, arguments.get(b, "heads"));
   if (problem.place.any())
     return tileQueueOfUsed(

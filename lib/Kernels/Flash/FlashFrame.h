@@ -10,12 +10,14 @@
 
 #include "Build/Ring.h"
 #include "Region/Scoring.h"
+#include "Walk/BandRuns.h"
 #include "Walk/Mask.h"
 #include "Walk/TileBlocks.h"
 #include "Walk/TileOrder.h"
 
 #include "attn/Schedule/Footprint.h"
 
+#include <memory>
 #include <optional>
 
 namespace attn {
@@ -57,7 +59,7 @@ struct FlashFrame {
   Scoring scoring;
   Scalar queries;
   std::optional<KeyBand> band;
-  std::optional<BlockLists> lists;   ///< of a pattern
+  std::unique_ptr<TileLists> lists;  ///< of a pattern, or runs of bands
   std::optional<RowLocator> locator; ///< of rows that lie where the device says
   std::optional<TileBlocks> blocks;
   TileQueue queue;

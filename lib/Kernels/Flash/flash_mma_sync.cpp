@@ -192,7 +192,7 @@ private:
   SmallVector<Value> accumulate(const Softmax &softmax, Value scores,
                                 Scalar block, Scalar stage, ValueRange state,
                                 bool cut) {
-    bool isListed = problem.pattern.has_value();
+    bool isListed = problem.isListed();
     scores = scoring.scored(b, rows, softmax.orient(b, scores), block * key,
                             scoring.pairsOf(cut, isListed));
     scores = cut ? blocks->hide(b, scores, firstRow + warpRow, block)

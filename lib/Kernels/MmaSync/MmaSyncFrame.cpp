@@ -3,6 +3,7 @@
 #include "MmaSync/MmaSyncFrame.h"
 
 #include "Softmax/LogSumExp.h"
+#include "Walk/BandRuns.h"
 #include "Walk/RowLocator.h"
 #include "Walk/TileOrder.h"
 
@@ -87,9 +88,10 @@ void MmaSyncFrame::locateHead() {
     return;
   }
   KeyBand band = problem.ragged ? whole.ofSequence(b, queries, keys) : whole;
-  if (problem.pattern) {
-    BlockLists lists(b, arguments, problem.pattern->size(), key);
-    blocks.emplace(b, band, lists, lists.counted({firstRow, head, batch}), key);
+  if (problem.isListed()) {
+    auto lists = tileLists(b, arguments, problem, query, key);
+    blocks.emplace(b, band, *lists, lists->counted({firstRow, head, batch}),
+                   key);
     return;
   }
   blocks.emplace(b, band, firstRow, b.min(firstRow + query, queries) - 1, key);

@@ -5,6 +5,8 @@
 #include "Region/RegionWriter.h"
 #include "Softmax/ScoreScale.h"
 
+#include "attn/IR/RegionCost.h"
+
 using namespace mlir;
 using namespace attn;
 
@@ -224,29 +226,9 @@ Value RegionCode::scored(TileBuilder &b, const Rows &rows, Value products,
              });
 }
 
-bool RegionCode::hasSlopeOfOne(Value value) const {
-  if (value == region.getArgument(0))
-    return true;
-  Operation *op = value.getDefiningOp();
-  if (!op)
-    return false;
-  auto isOne = [&](unsigned place, unsigned other) {
-    return hasSlopeOfOne(op->getOperand(place)) &&
-           !(dependenceOf(op->getOperand(other)) & onScore);
-  };
-  switch (*scalarKindOf(op)) {
-  case ScalarKind::addf:
-    return isOne(0, 1) || isOne(1, 0);
-  case ScalarKind::subf:
-    return isOne(0, 1);
-  default:
-    return false;
-  }
-}
-
 Value RegionCode::slopes(TileBuilder &b, const Rows &rows, Value products,
                          Value scores, Scalar column, Pairs pairs) const {
-  if (ofResult == 1 && hasSlopeOfOne(result))
+  if (addsToScore(region))
     return {};
   return map(
       b, rows, products, column, pairs,

@@ -117,8 +117,6 @@ private:
   bool isCostly(mlir::Value value) const { return costly.contains(value); }
   /// Values that others with more dependence use.
   llvm::SmallVector<mlir::Value> frontier(unsigned of) const;
-  /// Whether a float's derivative in z is 1 wherever it is.
-  bool hasSlopeOfOne(mlir::Value value) const;
   using Result =
       llvm::function_ref<mlir::Value(RegionWriter &writer, Scalar element)>;
   mlir::Value map(TileBuilder &builder, const Rows &rows, mlir::Value scores,

@@ -10,9 +10,26 @@ using namespace attn::tile;
 // Lists
 //===----------------------------------------------------------------------===//
 
+BlockList::BlockList(TileBuilder &b, ArrayRef<Run> runs) {
+  steps = b.i32(0);
+  for (const Run &run : runs) {
+    stages.push_back({steps, run.begin - steps});
+    steps = steps + run.count();
+  }
+  if (runs.empty()) // no step asks
+    stages.push_back({steps, steps});
+}
+
 Scalar BlockList::block(TileBuilder &b, Scalar step) const {
   if (Value(before))
     step = step + before;
+  if (!stages.empty()) {
+    // Of runs that begin at the same step the last one has blocks.
+    Scalar more = stages.front().more;
+    for (const Stage &stage : llvm::drop_begin(stages))
+      more = b.select(stage.step <= step, stage.more, more);
+    return step + more;
+  }
   Scalar place = begin + b.wide(step / ofNumber);
   Scalar number =
       b.wrap(LoadNumberOp::create(b, b.getI32Type(), numbers, place));

@@ -15,6 +15,9 @@
 // take several steps for each.  Example: 256 keys in the pattern, 128 in the
 // kernel: the list 3 0 is walked as blocks 6, 7, 0 and 1.
 //
+// What tiles see may also follow from their rows (BandRuns.h); their blocks are
+// then walked in the same way, and computed where lists are read.
+//
 // *Transposed* lists say the same of rows of blocks of keys, for kernels whose
 // tiles are keys.  Query heads that share the keys have lists of their own.
 //
@@ -27,6 +30,14 @@
 
 namespace attn {
 
+/// A run of blocks, `begin .. end - 1`.
+struct Run {
+  Scalar begin, end;
+
+  Scalar count() const { return end - begin; }
+  Scalar has(Scalar block) const { return (begin <= block) & (block < end); }
+};
+
 /// A list of a tile, from a step on.
 class BlockList {
 public:
@@ -34,6 +45,9 @@ public:
   /// blocks of the kernel.
   BlockList(mlir::Value numbers, Scalar begin, Scalar steps, int64_t ofNumber)
       : steps(steps), numbers(numbers), begin(begin), ofNumber(ofNumber) {}
+  /// The blocks of runs that end nowhere before they begin, one behind the
+  /// other; no numbers are in memory.
+  BlockList(TileBuilder &builder, llvm::ArrayRef<Run> runs);
 
   /// The block of a step, which must exist.
   Scalar block(TileBuilder &builder, Scalar step) const;
@@ -43,10 +57,16 @@ public:
   Scalar steps;
 
 private:
+  /// From a step on, blocks are so many more than their steps.
+  struct Stage {
+    Scalar step, more;
+  };
+  llvm::SmallVector<Stage> stages; ///< of runs
+
   mlir::Value numbers;
   Scalar begin;
   Scalar before; ///< steps that it begins behind, if any
-  int64_t ofNumber;
+  int64_t ofNumber = 1;
 };
 
 /// One list, or one behind the other.
@@ -70,10 +90,25 @@ private:
   TileBuilder *b;
 };
 
+/// The blocks that a tile of queries sees, by class.
+class TileLists {
+public:
+  virtual ~TileLists() = default;
+
+  /// A tile, if there is one, with the numbers of its steps.
+  virtual Tile counted(Tile tile) const = 0;
+  /// The lists of such a tile.
+  virtual BlockList partialOf(const Tile &tile) const = 0;
+  virtual BlockList fullOf(const Tile &tile) const = 0;
+  /// Keys of a block of the lists, the last of which may end behind the keys,
+  /// full as it is; 0 where such a block is partial.
+  virtual int64_t keysOfFull() const = 0;
+};
+
 /// Which lists: for each row of blocks of queries, or of keys.
 enum class ListSide { queries, keys };
 
-class BlockLists {
+class BlockLists : public TileLists {
 public:
   /// Declares the arrays.
   static void declare(Arguments &arguments, TileBuilder &builder,
@@ -83,13 +118,12 @@ public:
              const BlockSize &size, int64_t step,
              ListSide side = ListSide::queries);
 
-  /// A tile, if there is one, with the numbers of its steps.
-  Tile counted(Tile tile) const;
+  Tile counted(Tile tile) const override;
   /// A tile of keys likewise, with those of all `sharers` query heads.
   Tile countedOfAll(Tile tile, Scalar sharers) const;
-  /// The lists of such a tile.
-  BlockList partialOf(const Tile &tile) const;
-  BlockList fullOf(const Tile &tile) const;
+  BlockList partialOf(const Tile &tile) const override;
+  BlockList fullOf(const Tile &tile) const override;
+  int64_t keysOfFull() const override { return size.keys; }
 
   const BlockSize size;
 

@@ -21,9 +21,10 @@ KeyBlocks::KeyBlocks(TileBuilder &b, const KeyBand &mask, Scalar firstRow,
 }
 
 KeyBlocks::KeyBlocks(TileBuilder &b, const KeyBand &mask,
-                     const BlockLists &listed, const Tile &tile, int64_t size)
+                     const TileLists &listed, const Tile &tile, int64_t size)
     : size(size), band(mask),
-      lists(ListWalk(b, {listed.fullOf(tile), listed.partialOf(tile)})) {
+      lists(ListWalk(b, {listed.fullOf(tile), listed.partialOf(tile)})),
+      mayEndInFull(listed.keysOfFull() != 0) {
   steps = lists->steps();
   openSteps = lists->lists.front().steps;
 }
@@ -50,5 +51,5 @@ Value KeyBlocks::hide(TileBuilder &b, Value scores, Scalar row, Scalar block,
 }
 
 Value KeyBlocks::hideOpen(TileBuilder &b, Value scores, Scalar block) const {
-  return lists ? band.hideEnd(b, scores, block * size) : scores;
+  return mayEndInFull ? band.hideEnd(b, scores, block * size) : scores;
 }

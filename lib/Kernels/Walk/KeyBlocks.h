@@ -29,7 +29,7 @@ public:
   KeyBlocks(TileBuilder &builder, const KeyBand &band, Scalar firstRow,
             Scalar lastRow, int64_t size);
   /// For a tile whose blocks are listed.
-  KeyBlocks(TileBuilder &builder, const KeyBand &band, const BlockLists &lists,
+  KeyBlocks(TileBuilder &builder, const KeyBand &band, const TileLists &lists,
             const Tile &tile, int64_t size);
 
   /// Steps of the walk, and how many of them, the first ones, are open.
@@ -58,6 +58,7 @@ private:
   KeyBand band;
   Scalar openBegin, openEnd;
   std::optional<ListWalk> lists;
+  bool mayEndInFull = false; ///< of lists
 };
 
 } // namespace attn

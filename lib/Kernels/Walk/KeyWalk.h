@@ -20,14 +20,6 @@
 
 namespace attn {
 
-/// A run of blocks, `begin .. end - 1`.
-struct Run {
-  Scalar begin, end;
-
-  Scalar count() const { return end - begin; }
-  Scalar has(Scalar block) const { return (begin <= block) & (block < end); }
-};
-
 class KeyWalk {
 public:
   KeyWalk() = default;

@@ -62,7 +62,7 @@ GroupWalk TileBlocks::ofGroup(TileBuilder &b, const Tile &at,
     return {b,
             band,
             key,
-            {lists->partialOf(at), lists->fullOf(at), lists->size.keys}};
+            {lists->partialOf(at), lists->fullOf(at), lists->keysOfFull()}};
   if (parts.areSeveral())
     return ofGroupInPart(b, at, groupRow);
   Run tile = ofTile(b, at);
@@ -193,8 +193,12 @@ Value GroupWalk::hide(TileBuilder &b, Value scores, Scalar row,
     return band.hide(b, scores, row, step.block * key);
   if (!lists)
     return scores;
+  bool mayEndBehind = step.stretch.isCut || lists->keysOfFull != 0;
+  if (!mayEndBehind)
+    return scores;
   // Which block it is matters only where the last one is not whole.
-  Scalar isRagged = b.i32(0) < band.keys % lists->blockKeys;
+  int64_t size = lists->keysOfFull ? lists->keysOfFull : key;
+  Scalar isRagged = b.i32(0) < band.keys % size;
   return b.choose(
       isRagged,
       [&]() -> SmallVector<Value> {

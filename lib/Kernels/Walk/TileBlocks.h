@@ -78,7 +78,7 @@ private:
   /// Both lists of a tile, of blocks of so many keys.
   struct Lists {
     BlockList partial, full;
-    int64_t blockKeys;
+    int64_t keysOfFull; ///< as `TileLists` has it
   };
   GroupWalk(const KeyBand &band, int64_t key, const Run &tile, const Run &own,
             const Run &open)
@@ -111,9 +111,9 @@ private:
 class TileBlocks {
 public:
   /// For tiles of `query` rows out of `queries`, and blocks of `key` keys; of
-  /// those that are listed, if there are lists.
+  /// those that are listed, in memory or as runs, if there are lists.
   TileBlocks(const KeyBand &band, Scalar queries, int64_t query, int64_t key,
-             const BlockLists *lists = nullptr,
+             const TileLists *lists = nullptr,
              const KeyParts &parts = KeyParts(1),
              const RowLocator *locator = nullptr)
       : band(band), queries(queries), query(query), key(key), lists(lists),
@@ -166,7 +166,7 @@ private:
   KeyBand band;
   Scalar queries;
   int64_t query, key;
-  const BlockLists *lists;
+  const TileLists *lists;
   KeyParts parts;
   const RowLocator *locator;
   bool isSequence = false; ///< or of all of them

@@ -86,7 +86,7 @@ TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
       drawsAll(rows.how.drawsAll),
       hasLanes(rows.how.isBinding && !rows.how.takesShortFirst &&
                problem.mask.hidesBehind() && !problem.mask.hidesBefore()),
-      takesFirstRows(problem.pattern && !hasSections &&
+      takesFirstRows(problem.isListed() && !hasSections &&
                      problem.direction == Direction::forward),
       heads(rows.heads),
       allHeads(ragged ? heads : heads * arguments.get(b, "batch")),

@@ -235,7 +235,7 @@ private:
   /// Visits as if every query saw every key.
   Visits everything(const Surroundings &around) const {
     Problem open = problem;
-    open.mask = {};
+    open.mask = {}, open.bands = {};
     open.pattern.reset();
     Visits one =
         attn::visits(open, around.outer, around.outerStep, around.innerStep);
@@ -277,10 +277,11 @@ private:
   }
 
   /// Whether warpgroups, of several blocks or over keys, make all their steps
-  /// together.
-  static bool isInStep(const Surroundings &around) {
+  /// together; along runs of bands they pass over none.
+  bool isInStep(const Surroundings &around) const {
+    bool isAlong = around.outer == Axis::Key || !problem.bands.isEmpty();
     return around.crew.sharing.blocks() > 1 || around.crew.sharing.isInStep ||
-           (around.crew.isPipeline() && around.outer == Axis::Key);
+           (around.crew.isPipeline() && isAlong);
   }
 
   static bool isByGroup(const Node &node, const Surroundings &around) {
@@ -370,8 +371,7 @@ private:
     return result;
   }
 
-  /// What a tile occupies inside a multiprocessor: along the row axes it does
-  /// not shrink with the problem.
+  /// What a tile occupies inside a multiprocessor: its rows do not shrink.
   int64_t wholeTileOf(const Surroundings &around, Axis axis) const {
     int64_t step = around.step[index(axis)];
     bool isRow = axis == Axis::Query || axis == Axis::Key;

@@ -307,7 +307,9 @@ Footprint attn::gridFootprint(const Grid &grid, const Problem &problem,
   int64_t held = space.body(grid.body, Steps::of(grid), 1);
   result.smemBytes = space.smemBytes();
   result.threads = grid.workers.warps * 32;
-  result.registersPerThread = kBaseRegisters + held + space.operandRegisters;
+  result.registersPerThread = kBaseRegisters + held + space.operandRegisters +
+                              problem.clauses.seesCost.held +
+                              problem.clauses.scoreCost.held;
   if (hasPlaces(grid.body))
     result.registersPerThread += kPlaceRegisters + kPlaceRegistersPerRow *
                                                        grid.step /

@@ -183,6 +183,9 @@ public:
       rings.push_back(how.workers.warpgroups);
     if (isSplit && problem.mask.hidesBefore())
       registers += kWindowRegisters;
+    if (problem.direction == Direction::forward)
+      registers +=
+          problem.clauses.seesCost.held + problem.clauses.scoreCost.held;
     if (isSplit) {
       Landing landing = landingOf(problem, keys);
       panels(landing.bytes());
@@ -471,8 +474,12 @@ private:
             else
               held += heldRegisters(hold, nodes, steps);
           },
-          [&](const verb::Weigh &) { // P in 16 bits, while dP comes to be
-            if (how.order.overlaps || how.workers.isOfProducts)
+          [&](const verb::Weigh &) {
+            // P in 16 bits, while dP comes to be, or beside what slopes make of
+            // it.
+            bool isBeside = how.order.overlaps || how.workers.isOfProducts ||
+                            problem.clauses.scoreCost.slopes > 0;
+            if (isBeside)
               held += halves(Tensor::P, steps);
           },
           [&](const verb::Differentiate &) {

@@ -24,6 +24,7 @@ static bool moves(const Node &node) { return moveOf(node) != Move::none; }
 static Problem withoutKeys(Problem problem, bool hasStep) {
   problem.keys = 1;
   problem.mask = {};
+  problem.bands = {};
   if (!hasStep)
     problem.pattern = Pattern({64, 64}, /*density=*/0);
   return problem;

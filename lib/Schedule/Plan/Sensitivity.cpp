@@ -97,6 +97,7 @@ static Problem longOne(Problem problem) {
   problem.queries = problem.keys = kManyRows;
   problem.mask = {};
   problem.pattern = {};
+  problem.bands = {};
   problem.keepsWeights = false;
   return problem;
 }

@@ -27,6 +27,8 @@ static std::string whyNot(const Problem &p, int64_t heads, bool headsAreRows) {
     return "what is kept of the weights has its rows in another order";
   if (p.pattern)
     return "blocks are visible to rows of one head";
+  if (!p.bands.isEmpty())
+    return "a region shows each query keys of its own";
   if (p.ragged)
     return "tiles are rows of a sequence and of one head";
   if (hasMask && p.queries != 1)

@@ -1,6 +1,7 @@
 //===- Problem.cpp - Masks, limits, arithmetic ----------------------------===//
 
 #include "attn/Schedule/Problem.h"
+#include "attn/Schedule/Census.h"
 #include "attn/Schedule/Limits.h"
 #include <algorithm>
 #include <cctype>
@@ -171,7 +172,8 @@ std::optional<Mask> attn::maskOf(std::string_view name,
   return std::nullopt;
 }
 
-/// Takes an integer with blanks around it from the front of `text`.
+/// Takes an integer with blanks around it from the front of `text`; one that is
+/// too large for 64 bits is the largest, which `check` then refuses.
 static bool takeInteger(std::string_view &text, int64_t &value) {
   auto skipBlanks = [&] {
     while (!text.empty() && std::isspace(static_cast<unsigned char>(text[0])))
@@ -179,7 +181,10 @@ static bool takeInteger(std::string_view &text, int64_t &value) {
   };
   skipBlanks();
   auto [next, error] = std::from_chars(text.begin(), text.end(), value);
-  if (error != std::errc())
+  using Limits = std::numeric_limits<int64_t>;
+  if (error == std::errc::result_out_of_range)
+    value = text.front() == '-' ? Limits::min() : Limits::max();
+  else if (error != std::errc())
     return false;
   text.remove_prefix(next - text.begin());
   skipBlanks();
@@ -354,7 +359,23 @@ bool ScoreClauses::operator==(const ScoreClauses &other) const {
   return sees == other.sees && score == other.score && sinks == other.sinks &&
          pairGradients == other.pairGradients &&
          headGradients == other.headGradients &&
-         sinkGradients == other.sinkGradients;
+         sinkGradients == other.sinkGradients && seesCost == other.seesCost &&
+         scoreCost == other.scoreCost;
+}
+
+bool RegionCost::operator==(const RegionCost &other) const {
+  return issue == other.issue && functions == other.functions &&
+         reads == other.reads && slopes == other.slopes && held == other.held;
+}
+
+RegionCost RegionCost::operator+(const RegionCost &other) const {
+  return {issue + other.issue, functions + other.functions, reads + other.reads,
+          slopes + other.slopes, held + other.held};
+}
+
+RegionCost RegionCost::operator*(double share) const {
+  return {issue * share, functions * share, reads * share, slopes * share,
+          held};
 }
 
 std::string attn::str(const ScoreClauses &clauses) {
@@ -410,6 +431,17 @@ static std::optional<std::string> checkPlace(const Problem &p) {
   return std::nullopt;
 }
 
+static std::optional<std::string> checkBands(const Problem &p) {
+  if (p.bands.isEmpty())
+    return std::nullopt;
+  if (p.pattern || p.ragged || p.place.any() ||
+      p.direction == Direction::backward)
+    return "expects runs of bands only forward, of rows that lie in order and "
+           "without lists of blocks, but got " +
+           str(p.bands);
+  return std::nullopt;
+}
+
 std::optional<std::string> attn::check(const Problem &p) {
   if (auto sentence = checkLimits(p))
     return sentence;
@@ -425,6 +457,8 @@ std::optional<std::string> attn::check(const Problem &p) {
   if (p.pattern)
     if (auto sentence = check(*p.pattern, p))
       return sentence;
+  if (auto sentence = checkBands(p))
+    return sentence;
   if (auto sentence = checkAlignment(p.alignment, p.dtype))
     return sentence;
   if (auto sentence = checkPlace(p))
@@ -497,6 +531,10 @@ static int64_t pairsOfList(const BlockRows &list, const Problem &problem) {
 
 /// In one head, or the average of those with lists of their own.
 static double averagePairs(const Problem &problem) {
+  if (!problem.bands.isEmpty()) {
+    Visits pairs = visits(problem, Axis::Query, 1, 1);
+    return double(pairs.wholePairs + pairs.raggedPairs);
+  }
   if (!problem.pattern || !problem.pattern->hasLists()) {
     double share = problem.pattern ? problem.pattern->density() : 1;
     return share * double(pairsOfMask(visible(problem), {0, problem.queries},

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Problem/BandVisits.h"
 #include "Problem/PatternVisits.h"
 #include <algorithm>
 #include <cmath>
@@ -231,6 +232,8 @@ Visits attn::visitsOfStrip(const Problem &problem, Axis outer,
     return {};
   if (problem.pattern && problem.pattern->hasLists())
     return visitsOfLists(problem, outer, outerStep, innerStep, strip);
+  if (!problem.bands.isEmpty())
+    return visitsOfBands(problem, outer, outerStep, innerStep, strip);
   Visits band = visitsOfBand(problem, outer, outerStep, innerStep, strip);
   return problem.pattern
              ? expectedVisits(band, problem, outer, outerStep, innerStep, strip)
@@ -256,6 +259,8 @@ std::vector<int64_t> attn::pairsOfTiles(const Problem &problem, Axis outer,
                                         int64_t outerStep, int64_t innerStep) {
   if (problem.pattern && problem.pattern->hasLists())
     return pairsOfLists(problem, outer, outerStep, innerStep);
+  if (!problem.bands.isEmpty())
+    return pairsOfBands(problem, outer, outerStep, innerStep);
   Tiling t = tilingOf(problem, outer, outerStep, innerStep,
                       {Axis::Key, 0, problem.keys});
   double share = problem.pattern ? expectedShare(*problem.pattern, outer,

@@ -242,6 +242,10 @@ static std::optional<std::string> checkParts(const Tiles &t,
   if (problem.pattern)
     return std::string("expects what a mask shows where keys are in parts, but "
                        "got blocks that are listed");
+  if (!problem.bands.isEmpty())
+    return "expects what a mask shows where keys are in parts, but got runs "
+           "of " +
+           str(problem.bands);
   int64_t tiles = ceilDiv(problem.queries, t.get("query"));
   if (tiles > kMostTilesInParts)
     return "expects at most " + number(kMostTilesInParts) +

@@ -24,6 +24,8 @@ static constexpr double kWeighSlots = 2.5, kDifferentiateSlots = 2.5,
                         kHideSlots = 3;
 /// Bytes that an instruction of a warp moves, and instructions of a copy.
 static constexpr double kBytesPerInstruction = 512, kCopySlots = 3;
+/// Bytes of L1 that a lane's read of a number takes.
+static constexpr double kReadBytes = 8;
 /// FLOPs of an instruction: m16n8k16; a product in tf32x3 with its sums; FMA.
 static constexpr double kFlopsPerMma = 4096, kFlopsPerSplitMma = 435,
                         kFlopsPerFma = 64;
@@ -321,6 +323,30 @@ private:
 
   void issue(double slots) { w.issue += slots / kSchedulersPerSm; }
 
+  /// Of a score, on average: full blocks of lists ask no region of `sees`, and
+  /// neither do open ones of runs.
+  RegionCost regionCost(int64_t blockKeys) const {
+    const ScoreClauses &clauses = problem.clauses;
+    if (problem.pattern)
+      return clauses.scoreCost;
+    if (problem.bands.isEmpty())
+      return clauses.scoreCost + clauses.seesCost;
+    double share = cutShareOfBands(problem, node.step, blockKeys);
+    return clauses.scoreCost + clauses.seesCost * share;
+  }
+
+  /// What regions make of so many scores: every read of a warp takes as long as
+  /// what it brings for each lane.
+  void addRegions(double area, const Use &use) {
+    const ScoreClauses &clauses = problem.clauses;
+    if (!clauses.sees && !clauses.score)
+      return;
+    RegionCost cost = regionCost(use.tile.cols);
+    w.exp += area * cost.functions / machine.expPerClockPerSm;
+    w.smem += area * cost.reads * kReadBytes / machine.smemBytesPerClockPerSm;
+    issue(area / 32 * (cost.issue + (isBackward() ? cost.slopes : 0)));
+  }
+
   /// Slots of 32 elements that become factors of tf32.
   double rounding() const {
     if (problem.dtype != DataType::f32 || family != TensorCoreFamily::mmaSync)
@@ -375,6 +401,7 @@ private:
     w.exp += area / machine.expPerClockPerSm;
     issue(area / 32 *
           (slots.softmax + rounding() + (w.isSplit ? kSplitWeightSlots : 0)));
+    addRegions(area, use);
     if (use.columnParts() > 1)
       agreements += double(use.count);
     if (isProducts()) {
@@ -400,6 +427,7 @@ private:
     w.isMadeOfScores |= isProducts();
     w.exp += area / machine.expPerClockPerSm;
     issue(area / 32 * (kWeighSlots + rounding()));
+    addRegions(area, use);
     if (isMasked() && isPipeline)
       issue(area / 32 * kHideSlots);
   }

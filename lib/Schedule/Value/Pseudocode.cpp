@@ -67,6 +67,8 @@ static bool isTransposed(const verb::Multiply &node) {
 }
 
 std::string attn::whatShows(const Problem &problem) {
+  if (!problem.bands.isEmpty())
+    return "a union of " + str(problem.bands);
   if (!problem.pattern)
     return str(problem.mask);
   std::string list = "a list of blocks";

@@ -286,6 +286,16 @@ def test_wrong_masks():
                        "for a block that is hidden, partial or full, but got "
                        "3"):
         make(numpy.array([[0, 1], [3, 2]]))
+    with pytest.raises(ValueError, match="mask: expects a map with 4 blocks of "
+                       "128 for 512 queries, but got 3"):
+        make(numpy.eye(3, dtype=bool), queries=512, keys=512)
+    with pytest.raises(ValueError, match="3 blocks of 64 for 129 keys, but got "
+                       "2"):
+        make(numpy.ones((1, 2), bool), keys=129, block_size=(128, 64))
+    assert make(numpy.eye(3, dtype=bool), queries=257, keys=384)
+    with pytest.raises(TypeError, match="takes the truth of an array .*; use &, "
+                       r"\|, ~ and where"):
+        make(lambda b, h, i, j: j <= i if i > 7 else j < 3, queries=10, keys=10)
     with pytest.raises(TypeError, match="mask_mod: expects a function"):
         attn.BlockMask(COUNTS, INDICES, mask_mod=7)
 

@@ -75,7 +75,7 @@ def seconds_of(function, number=1000):
 
 
 #: Over those of the same call without them, for each of the arrays.
-MOST_OF_CLAUSES = 25e-6
+MOST_OF_CLAUSES = 18e-6
 
 
 def claused(torch):

@@ -6,6 +6,7 @@
 
 #include "attn/Host/Rounding.h"
 #include "attn/IR/CaptureGradients.h"
+#include "attn/IR/RegionBands.h"
 #include "attn/Schedule/Tensor.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Index/IR/IndexDialect.h"
@@ -99,6 +100,11 @@ ScoreClauses ClauseCase::flags() {
   for (size_t target = 0; target < gradients.size(); ++target)
     flags.sinkGradients |= isOfSinks(target);
   return flags;
+}
+
+Bands ClauseCase::bandsFor(const Problem &problem) {
+  bool mayHave = op.sees() && !whyNoRuns(problem);
+  return mayHave ? bandsOfRegion(*op.sees(), problem.mask) : Bands();
 }
 
 void ClauseCase::addTo(KernelRequest &request) {

@@ -30,6 +30,8 @@ public:
 
   /// Flags of the problem.
   ScoreClauses flags();
+  /// The bands that kernels of the problem walk, if its region shows some.
+  Bands bandsFor(const Problem &problem);
   void addTo(KernelRequest &request);
   const oracle::Clauses &clauses() const { return reference->clauses(); }
   ClauseReference &oracle() { return *reference; }

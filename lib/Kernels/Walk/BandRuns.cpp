@@ -1,0 +1,143 @@
+//===- BandRuns.cpp - Blocks that unions of bands show --------------------===//
+
+#include "Walk/BandRuns.h"
+
+using namespace mlir;
+using namespace attn;
+
+BandRuns::BandRuns(TileBuilder &b, const Arguments &arguments,
+                   const Bands &bands, int64_t query, int64_t key)
+    : b(b), bands(bands), query(query), key(key),
+      queries(arguments.get(b, "queries")), keys(arguments.get(b, "keys")) {}
+
+// What is farther away than all rows is so at the limit, too, and sums with a
+// row have 32 bits.
+Scalar BandRuns::at(const RowBound &bound) const {
+  if (bound.ofQueries == 0 && bound.ofKeys == 0)
+    return b.i32(bound.constant);
+  Scalar sum = b.i32(0);
+  for (auto [factor, rows] :
+       {std::pair(bound.ofKeys, keys), std::pair(bound.ofQueries, queries)})
+    if (factor != 0)
+      sum = factor > 0 ? sum + rows : sum - rows;
+  return b.max(b.min(sum + bound.constant, b.i32(kUnbounded)),
+               b.i32(-kUnbounded));
+}
+
+Scalar BandRuns::beginOf(const Band &band, Scalar row) const {
+  Scalar begin = b.i32(0);
+  if (const auto &first = band.at(BandSide::firstDiagonal))
+    begin = b.max(begin, row + at(*first));
+  if (const auto &first = band.at(BandSide::firstKey))
+    begin = b.max(begin, at(*first));
+  return begin;
+}
+
+Scalar BandRuns::endOf(const Band &band, Scalar row) const {
+  Scalar last = keys - 1;
+  if (const auto &side = band.at(BandSide::lastDiagonal))
+    last = b.min(last, row + at(*side));
+  if (const auto &side = band.at(BandSide::lastKey))
+    last = b.min(last, at(*side));
+  return last + 1;
+}
+
+Run BandRuns::shownTo(const Band &band, Scalar first, Scalar last) const {
+  if (const auto &side = band.at(BandSide::firstQuery))
+    first = b.max(first, at(*side));
+  if (const auto &side = band.at(BandSide::lastQuery))
+    last = b.min(last, at(*side));
+  Scalar begin = beginOf(band, first), end = endOf(band, last);
+  Scalar isSome = (first <= last) & (begin < end);
+  const auto &from = band.at(BandSide::firstDiagonal),
+             &to = band.at(BandSide::lastDiagonal);
+  if (from && to) // or no query sees a key
+    isSome = isSome & (at(*from) <= at(*to));
+  Scalar block = begin / key;
+  return {block, b.select(isSome, b.ceilDiv(end, key), block)};
+}
+
+Run BandRuns::openTo(const Band &band, Scalar first, Scalar last) const {
+  Scalar begin = b.ceilDiv(b.min(beginOf(band, last), keys), key);
+  Scalar end = b.max(b.max(endOf(band, first), b.i32(0)) / key, begin);
+  if (const auto &side = band.at(BandSide::firstQuery))
+    end = b.select(at(*side) <= first, end, begin);
+  if (const auto &side = band.at(BandSide::lastQuery))
+    end = b.select(last <= at(*side), end, begin);
+  return {begin, end};
+}
+
+BandRuns::Runs BandRuns::apart(Runs runs) const {
+  for (size_t sorted = 1; sorted < runs.size(); ++sorted)
+    for (size_t i = 0; i + sorted < runs.size(); ++i) {
+      Run &low = runs[i], &high = runs[i + 1];
+      Scalar inOrder = low.begin <= high.begin;
+      Run first{b.select(inOrder, low.begin, high.begin),
+                b.select(inOrder, low.end, high.end)};
+      high = {b.select(inOrder, high.begin, low.begin),
+              b.select(inOrder, high.end, low.end)};
+      low = first;
+    }
+  for (size_t i = 1; i < runs.size(); ++i) {
+    runs[i].begin = b.max(runs[i].begin, runs[i - 1].end);
+    runs[i].end = b.max(runs[i].end, runs[i].begin);
+  }
+  return runs;
+}
+
+BandRuns::Seen BandRuns::seenFrom(Scalar row) const {
+  Scalar last = b.min(row + query, queries) - 1;
+  Seen seen;
+  for (const Band &band : bands.all()) {
+    seen.shown.push_back(shownTo(band, row, last));
+    if (band.isWhole)
+      seen.open.push_back(openTo(band, row, last));
+  }
+  return {apart(seen.shown), apart(seen.open)};
+}
+
+BandRuns::Runs BandRuns::cutOf(const Seen &seen) const {
+  Runs cut;
+  for (const Run &shown : seen.shown)
+    for (size_t gap = 0; gap <= seen.open.size(); ++gap) {
+      Run run = shown;
+      if (gap > 0)
+        run.begin = b.max(run.begin, seen.open[gap - 1].end);
+      if (gap < seen.open.size())
+        run.end = b.min(run.end, seen.open[gap].begin);
+      run.end = b.max(run.end, run.begin);
+      cut.push_back(run);
+    }
+  return cut;
+}
+
+Tile BandRuns::counted(Tile tile) const {
+  Scalar zero = b.i32(0), exists = b.i32(-1) < tile.row;
+  // Of no tile nothing is asked; its row has no blocks.
+  Seen seen = seenFrom(b.max(tile.row, zero));
+  tile.partialSteps = b.select(exists, BlockList(b, cutOf(seen)).steps, zero);
+  tile.fullSteps = b.select(exists, BlockList(b, seen.open).steps, zero);
+  return tile;
+}
+
+BlockList BandRuns::partialOf(const Tile &tile) const {
+  BlockList list(b, cutOf(seenFrom(tile.row)));
+  list.steps = tile.partialSteps;
+  return list;
+}
+
+BlockList BandRuns::fullOf(const Tile &tile) const {
+  BlockList list(b, seenFrom(tile.row).open);
+  list.steps = tile.fullSteps;
+  return list;
+}
+
+std::unique_ptr<TileLists> attn::tileLists(TileBuilder &b,
+                                           const Arguments &arguments,
+                                           const Problem &problem,
+                                           int64_t query, int64_t key) {
+  if (problem.pattern)
+    return std::make_unique<BlockLists>(b, arguments, problem.pattern->size(),
+                                        key);
+  return std::make_unique<BandRuns>(b, arguments, problem.bands, query, key);
+}
