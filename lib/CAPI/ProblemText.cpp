@@ -8,6 +8,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cmath>
@@ -169,7 +170,7 @@ std::string attn::textOf(const KernelClass &kernelClass) {
   std::string clauses;
   for (const ArrayPlace &place : arraysOf(kernelClass)) {
     std::string value = "%" + place.role.str(), type = memref(p, place.role);
-    parameters.push_back(value + ": " + type);
+    parameters.push_back(llvm::formatv("{0}: {1}", value, type));
     if (place.isOutput) {
       outs.push_back(value);
       outTypes.push_back(type);
@@ -177,9 +178,9 @@ std::string attn::textOf(const KernelClass &kernelClass) {
       offsets.push_back(value);
       offsetTypes.push_back(type);
     } else if (place.role == "used_keys") {
-      clauses += " lengths(k " + value + " : " + type + ")";
+      clauses += llvm::formatv(" lengths(k {0} : {1})", value, type);
     } else if (place.role == "page_table") {
-      clauses += " pages(" + value + " : " + type + ")";
+      clauses += llvm::formatv(" pages({0} : {1})", value, type);
     } else if (isOfBlocks(place.role)) {
       lists.push_back(value);
       listTypes.push_back(type);
@@ -187,7 +188,7 @@ std::string attn::textOf(const KernelClass &kernelClass) {
       kept.push_back(value);
       keptTypes.push_back(type);
     } else if (place.isOptional) {
-      clauses += " " + place.role.str() + "(" + value + " : " + type + ")";
+      clauses += llvm::formatv(" {0}({1} : {2})", place.role, value, type);
     } else {
       operands.push_back(value);
       types.push_back(type);

@@ -25,14 +25,13 @@ SweepPoint attn::sweepPoint(int64_t value, const Problem &problem,
   PlanReport report = plans(packing(problem).problem, machine);
   point.regime = report.regime;
   point.lowerBounds = report.lowerBounds;
-  llvm::stable_sort(report.plans, [](const Plan &a, const Plan &b) {
-    return !a.kernel.empty() && b.kernel.empty();
-  });
-  for (const Plan &plan : report.plans)
-    if (llvm::none_of(point.plans, [&](const Plan &other) {
-          return other.schedule == plan.schedule;
-        }))
-      point.plans.push_back(plan);
+  for (bool hasKernel : {true, false})
+    for (const Plan &plan : report.plans)
+      if (plan.kernel.empty() != hasKernel &&
+          llvm::none_of(point.plans, [&](const Plan &other) {
+            return other.schedule == plan.schedule;
+          }))
+        point.plans.push_back(plan);
   if (!point.hasPlan())
     point.whyNot = whyNothingFits(report);
   return point;

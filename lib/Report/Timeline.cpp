@@ -114,8 +114,8 @@ private:
         spans.push_back(&span);
     if (spans.empty())
       return;
-    llvm::stable_sort(spans, [](const BusySpan *a, const BusySpan *b) {
-      return a->begin < b->begin;
+    llvm::sort(spans, [](const BusySpan *a, const BusySpan *b) {
+      return a->begin != b->begin ? a->begin < b->begin : a < b;
     });
     std::vector<double> rows;
     for (const BusySpan *span : spans) {

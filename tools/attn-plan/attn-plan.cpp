@@ -238,6 +238,9 @@ static void setSizes(const Options &options, Problem &problem,
 static int priceTiles(const Options &options, PlanReport &report) {
   report.plans.clear();
   report.refused.clear();
+  auto isFaster = [](const Plan &a, const Plan &b) {
+    return a.seconds < b.seconds;
+  };
   for (const std::string &text : options.tiles) {
     std::string error;
     if (llvm::StringRef(text).trim().empty())
@@ -249,15 +252,13 @@ static int priceTiles(const Options &options, PlanReport &report) {
     auto plan = planFor(report.problem, report.machine, options.schedule,
                         *given, error);
     if (plan)
-      report.plans.push_back(*plan);
+      report.plans.insert(llvm::upper_bound(report.plans, *plan, isFaster),
+                          *plan);
     else if (options.tiles.size() == 1)
       return fail(error);
     else
       report.refused.push_back({options.schedule, *given, {}, error, {}});
   }
-  llvm::stable_sort(report.plans, [](const Plan &a, const Plan &b) {
-    return a.seconds < b.seconds;
-  });
   return 0;
 }
 

@@ -24,6 +24,7 @@ import glob
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -212,13 +213,20 @@ def parsed():
     return options
 
 
+def so_far(begin):
+    """Seconds by the clock, and of all cores."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (f"{time.monotonic() - begin:.0f} s, "
+            f"{used.ru_utime + used.ru_stime:.0f} s of CPU")
+
+
 def show(draws, failed, begin):
     for draw in sorted(draws, key=lambda draw: draw.seeds):
         print(f"{draw.seeds:6} seeds of {draw.cost:8.3f} s: {draw.test}")
     print(f"{len(draws)} tests draw; {min(d.seeds for d in draws)} to "
           f"{max(d.seeds for d in draws)} seeds each, "
           f"{sum(d.seeds for d in draws)} in all: {failed} failed, "
-          f"in {time.monotonic() - begin:.0f} s")
+          f"in {so_far(begin)}")
 
 
 def main():
@@ -230,7 +238,7 @@ def main():
         print("\n".join(wrong + [
             f"{len(draws)} tests draw a seed; the first was {start}; a seed of "
             f"all takes {sum(d.cost for d in draws):.0f} s, and finding them "
-            f"took {time.monotonic() - begin:.0f} s"]), flush=True)
+            f"took {so_far(begin)}"]), flush=True)
         if not draws:
             return 1
         budget = None if options.minutes is None else (
@@ -244,8 +252,7 @@ def main():
                     print(line, flush=True)
                     failed += 1
             print(f"{sum(d.seeds for d in draws)} seeds, {len(todo)} tests in "
-                  f"this round, {failed} failed, "
-                  f"{time.monotonic() - begin:.0f} s", flush=True)
+                  f"this round, {failed} failed, {so_far(begin)}", flush=True)
     show(draws, failed, begin)
     return 1 if failed else 0
 

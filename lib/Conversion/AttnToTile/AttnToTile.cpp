@@ -133,7 +133,7 @@ public:
       if (facts.memory == Memory::strip)
         addStrips(role, type, *count(kPerStripAttr), shape);
       else if (facts.memory == Memory::row)
-        values.set(role, scratch({batch, heads, queries}, *count(kPerRowAttr),
+        values.set(role, scratch({batch, heads, queries}, count(kPerRowAttr),
                                  elementTypeOf(type)));
       else if (facts.memory == Memory::round)
         values.set(role, waitingScores(type));
