@@ -177,6 +177,12 @@ attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
                      !op.clauseOperands(ClauseGroup::sinks).empty()};
   problem.ragged = raggedOf(op);
   problem.place = placeOf(op);
+  auto isScaled = [&](ClauseGroup scale) {
+    return !op.clauseOperands(scale).empty();
+  };
+  problem.scales = {isScaled(ClauseGroup::scaleQ),
+                    isScaled(ClauseGroup::scaleK),
+                    isScaled(ClauseGroup::scaleV)};
   countGradients(op, problem.clauses);
   problem.direction = op.direction();
   problem.deterministic = op.isDeterministic();

@@ -30,6 +30,7 @@ public:
 
   /// Flags of the problem.
   ScoreClauses flags();
+  OperandScales scales() { return problemOf(op).scales; }
   void addTo(KernelRequest &request);
   const oracle::Clauses &clauses() const { return reference->clauses(); }
   ClauseReference &oracle() { return *reference; }
@@ -61,9 +62,13 @@ private:
     int64_t elements;
   };
   Layout layoutOf(mlir::ShapedType type) const;
+  /// Where a group begins among the arrays.
+  size_t beginOf(ClauseGroup group) const;
+  std::optional<int64_t> integerOfScale(const ArgumentRole &role) const;
 
   mlir::OwningOpRef<mlir::ModuleOp> module;
   AttentionOpInterface op;
+  llvm::SmallVector<int32_t, kClauseGroups> sizes; ///< of its groups
   std::vector<CapturedArray> arrays;
   std::vector<Layout> layouts; ///< of captures
   std::unique_ptr<ClauseReference> reference;
