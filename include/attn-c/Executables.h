@@ -1,8 +1,8 @@
 /*===- Executables.h - Planning, compiling, launching -------------*- C -*-===*\
 |*
-|* Machines and plans; text that becomes an executable, its binding to shapes,
-and
-|* launches on addresses.  Attn.h has the rules that all functions keep.
+|* Machines and plans; text that becomes an executable, its binding to
+|* shapes, and launches on addresses.  Attn.h has the rules that all functions
+|* keep.
 |*
 \*===----------------------------------------------------------------------===*/
 

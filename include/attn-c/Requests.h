@@ -5,10 +5,9 @@
 |* rules that all functions keep.
 |*
 |* A kernel serves one type, precision, head dimensions, head counts, mask,
-scale
-|* and alignment of rows.  Batch and rows are free: other sizes compile again
-|* only if another schedule is faster for them (attn_bound_schedule).  Compiled
-|* kernels stay in memory, and in the cache if one is open.
+|* scale and alignment of rows.  Batch and rows are free: other sizes compile
+|* again only if another schedule is faster for them (attn_bound_schedule).
+|* Compiled kernels stay in memory, and in the cache if one is open.
 |*
 \*===----------------------------------------------------------------------===*/
 
@@ -146,6 +145,16 @@ ATTN_EXPORT int32_t attn_forward_bind(
     const attn_buffer *k, const attn_buffer *v, const attn_buffer *o,
     const attn_buffer *lse, attn_binding **binding, attn_status *status);
 
+/* The schedule that these arrays would be bound with, "flash, query = 128, key
+   = 64", on the machine of the request, which is not NULL.  Nothing is
+   compiled, no GPU is asked, and no address but its alignment matters.
+   ATTN_UNSUPPORTED, with the reasons, where no kernel takes them.
+   attn_free(*text). */
+ATTN_EXPORT int32_t attn_forward_schedule(
+    const attn_forward_request *request, const attn_buffer *q,
+    const attn_buffer *k, const attn_buffer *v, const attn_buffer *o,
+    const attn_buffer *lse, char **text, attn_status *status);
+
 /* The same with two more outputs, which save attn_backward_kept one product:
    the weights of each block of 256 keys, weights [batch, heads, queries, keys]
    of dtype, and the blocks' maxima and sums, block_rows [batch, heads,
@@ -227,6 +236,14 @@ ATTN_EXPORT int32_t attn_backward_bind(
     const attn_buffer *dlse, const attn_buffer *dq, const attn_buffer *dk,
     const attn_buffer *dv, attn_binding **binding, attn_status *status);
 
+/* As attn_forward_schedule. */
+ATTN_EXPORT int32_t attn_backward_schedule(
+    const attn_backward_request *request, const attn_buffer *d_o,
+    const attn_buffer *q, const attn_buffer *k, const attn_buffer *v,
+    const attn_buffer *o, const attn_buffer *lse, const attn_buffer *dlse,
+    const attn_buffer *dq, const attn_buffer *dk, const attn_buffer *dv,
+    char **text, attn_status *status);
+
 /* The same from what attn_forward_kept left, for the same mask and scale. */
 ATTN_EXPORT int32_t attn_backward_kept(
     const attn_backward_request *request, int32_t device,
@@ -252,12 +269,20 @@ ATTN_EXPORT int32_t attn_backward_kept_bind(
    leading batch dimensions.  Attributes, all strings: mask, machine, schedule
    ("" is absent), scale (a number or "") and lse_low ("true": lse and behind it
    its low word are results too, or "").  A call frame of NULL asks for nothing
-   and gets NULL. */
+   and gets NULL.
+
+   Four more attributes, which may be missing, say what comes behind: clauses,
+   the text of attn_clauses; captures, what they read, "c0 i32, c1 f32"; lists,
+   "partial", "full" or "partial, full", and block_size, "128 x 128".  Operands
+   are then q, k, v, the arrays of lists in the order of a request, and the
+   captures, and arrays have no more batch dimensions than one. */
 ATTN_EXPORT void *attn_xla_forward(void *call_frame);
 
 /* The same for gradients.  Operands do, q, k, v, o, lse, with the attribute
    lse_low its low word, and, if there is one more, dlse; results dq, dk, dv.
-   One more attribute: deterministic, "true" or "". */
+   One more attribute: deterministic, "true" or "".  Lists, with the transposed
+   ones, and captures are behind dlse; gradients, "c1, c2", are those of such
+   captures, of f32, and results behind dv. */
 ATTN_EXPORT void *attn_xla_backward(void *call_frame);
 
 #ifdef __cplusplus

@@ -10,6 +10,7 @@
 #include "attn/CAPI/GpuMachine.h"
 #include "attn/IR/Attn.h"
 #include "attn/Machine/MachineText.h"
+#include "attn/Schedule/Plan.h"
 
 #include "llvm/ADT/StringExtras.h"
 
@@ -134,26 +135,83 @@ static Outcome fill(Entry &entry, const AttentionRequest &request, int device,
   return std::nullopt;
 }
 
-Outcome attn::bindAttention(const AttentionRequest &request, int device,
-                            const AttentionArrays &arrays,
-                            std::shared_ptr<const Binding> &binding) {
+namespace {
+
+/// What arrays are bound with.
+struct Choice {
   KernelClass kernelClass;
-  if (std::optional<std::string> wrong = classify(request, arrays, kernelClass))
-    return Fault{ATTN_INVALID_ARGUMENT, *wrong};
-  if (Outcome fault = readClauses(kernelClass))
+  Machine machine;
+  Packing packing;
+  std::string schedule; ///< empty: there is none
+};
+
+} // namespace
+
+/// Everything that is known without a GPU, on a machine by its text.
+static Outcome choose(const AttentionRequest &request,
+                      const AttentionArrays &arrays, const std::string &machine,
+                      Choice &choice) {
+  if (Outcome fault = readClauses(choice.kernelClass))
     return fault;
-  std::string machine, error;
-  if (Outcome fault = resolveMachine(request, device, machine))
-    return fault;
+  std::string error;
   std::optional<Machine> parsed = parseMachine(machine, error);
   if (!parsed)
     return Fault{ATTN_INVALID_ARGUMENT, error};
+  choice.machine = *parsed;
+  choice.packing = packingOf(choice.kernelClass, arrays);
+  choice.schedule =
+      scheduleForSizes({choice.packing.problem, *parsed, machine,
+                        request.schedule, choice.kernelClass.clauses});
+  return std::nullopt;
+}
 
+/// Why nothing is planned, in a few of the reasons.
+static Fault noSchedule(const AttentionRequest &request, const Choice &choice) {
+  std::string words = "expects a schedule that fits " + choice.machine.name +
+                      " and has a kernel, but got " +
+                      (request.schedule.empty() ? "none" : request.schedule);
+  llvm::SmallVector<std::string> reasons;
+  PlanReport report = plans(choice.packing.problem, choice.machine);
+  for (const Refused &refused : report.refused)
+    if (!llvm::is_contained(reasons, refused.reason) && reasons.size() < 4)
+      reasons.push_back(refused.reason);
+  if (!reasons.empty())
+    words += ": " + llvm::join(reasons, "; ");
+  return {request.schedule.empty() ? ATTN_UNSUPPORTED : ATTN_INVALID_ARGUMENT,
+          words};
+}
+
+Outcome attn::chooseSchedule(const AttentionRequest &request,
+                             const AttentionArrays &arrays,
+                             std::string &schedule) {
+  Choice choice;
+  if (std::optional<std::string> wrong =
+          classify(request, arrays, choice.kernelClass))
+    return invalid(*wrong);
+  if (request.machine.empty())
+    return invalid("expects a request that names a machine");
+  if (Outcome fault = choose(request, arrays, request.machine, choice))
+    return fault;
+  if (choice.schedule.empty())
+    return noSchedule(request, choice);
+  schedule = choice.schedule;
+  return std::nullopt;
+}
+
+Outcome attn::bindAttention(const AttentionRequest &request, int device,
+                            const AttentionArrays &arrays,
+                            std::shared_ptr<const Binding> &binding) {
+  Choice choice;
+  if (std::optional<std::string> wrong =
+          classify(request, arrays, choice.kernelClass))
+    return Fault{ATTN_INVALID_ARGUMENT, *wrong};
+  std::string machine;
+  if (Outcome fault = resolveMachine(request, device, machine))
+    return fault;
+  if (Outcome fault = choose(request, arrays, machine, choice))
+    return fault;
+  auto &[kernelClass, parsed, packing, schedule] = choice;
   Problem &problem = kernelClass.problem;
-  Packing packing = packingOf(kernelClass, arrays);
-  std::string schedule =
-      scheduleForSizes({packing.problem, *parsed, machine, request.schedule,
-                        kernelClass.clauses});
   if (schedule.empty()) // what is wrong with it, if anything, is told below
     schedule = request.schedule;
   // That there is one query is part of the class, whose code then cuts keys; of
@@ -184,10 +242,10 @@ Outcome attn::bindAttention(const AttentionRequest &request, int device,
   if (Outcome fault = entry->executable->bind(bound.list(), binding))
     return fault;
   // The kernels are for any sizes; these need more than there is.
-  if (int64_t bytes = binding->scratchBytes(); bytes > parsed->hbmBytes)
+  if (int64_t bytes = binding->scratchBytes(); bytes > parsed.hbmBytes)
     return Fault{ATTN_UNSUPPORTED,
                  "needs " + std::to_string(bytes) +
                      " bytes of scratch memory for these sizes, but " +
-                     parsed->name + " has " + std::to_string(parsed->hbmBytes)};
+                     parsed.name + " has " + std::to_string(parsed.hbmBytes)};
   return std::nullopt;
 }

@@ -62,6 +62,12 @@ struct AttentionArrays {
   llvm::SmallVector<CallerArray, 16> list() const;
 };
 
+/// The schedule that these arrays would be bound with on the machine that the
+/// request names; or why there is none.  Nothing is compiled, and no GPU is
+/// asked.
+Outcome chooseSchedule(const AttentionRequest &request,
+                       const AttentionArrays &arrays, std::string &schedule);
+
 /// The binding for these arrays on that GPU.
 Outcome bindAttention(const AttentionRequest &request, int device,
                       const AttentionArrays &arrays,

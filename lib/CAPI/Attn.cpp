@@ -378,13 +378,11 @@ static Outcome readClausesOf(const Source &source, AttentionRequest &request,
 }
 
 template <typename Source>
-static Outcome
-bindRequest(const Source *source, int32_t device, Buffers buffers,
-            std::shared_ptr<const Binding> &binding, AttentionArrays &arrays) {
+static Outcome readAll(const Source *source, Buffers buffers,
+                       AttentionRequest &request, AttentionArrays &arrays) {
   if (!source || source->struct_size < offsetof(Source, lse_low))
     return invalid("expects a request with struct_size = sizeof(" +
                    nameOf(source).str() + ")");
-  AttentionRequest request;
   readDirection(*source, request);
   llvm::SmallVector<const attn_buffer *, 24> all(buffers);
   if (Outcome fault = readOptional(*source, request, all))
@@ -393,7 +391,15 @@ bindRequest(const Source *source, int32_t device, Buffers buffers,
     return fault;
   if (Outcome fault = readClausesOf(*source, request, arrays))
     return fault;
-  if (Outcome fault = readRequest(*source, request))
+  return readRequest(*source, request);
+}
+
+template <typename Source>
+static Outcome
+bindRequest(const Source *source, int32_t device, Buffers buffers,
+            std::shared_ptr<const Binding> &binding, AttentionArrays &arrays) {
+  AttentionRequest request;
+  if (Outcome fault = readAll(source, buffers, request, arrays))
     return fault;
   return bindAttention(request, device, arrays, binding);
 }
@@ -425,6 +431,46 @@ static int32_t callLater(const Source *request, int32_t device, Buffers buffers,
     *binding = new attn_binding{std::move(impl)};
     return std::nullopt;
   });
+}
+
+template <typename Source>
+static int32_t scheduleOf(const Source *source, Buffers buffers, char **text,
+                          attn_status *status) {
+  return guarded(status, [&]() -> Outcome {
+    if (!text)
+      return invalid("expects a place for the result");
+    AttentionRequest request;
+    AttentionArrays arrays;
+    if (Outcome fault = readAll(source, buffers, request, arrays))
+      return fault;
+    std::string schedule;
+    if (Outcome fault = chooseSchedule(request, arrays, schedule))
+      return fault;
+    return give(schedule, text);
+  });
+}
+
+int32_t attn_forward_schedule(const attn_forward_request *request,
+                              const attn_buffer *q, const attn_buffer *k,
+                              const attn_buffer *v, const attn_buffer *o,
+                              const attn_buffer *lse, char **text,
+                              attn_status *status) {
+  return scheduleOf(request,
+                    {q, k, v, o, lse, lowOf(request), nullptr, nullptr}, text,
+                    status);
+}
+
+int32_t attn_backward_schedule(const attn_backward_request *request,
+                               const attn_buffer *d_o, const attn_buffer *q,
+                               const attn_buffer *k, const attn_buffer *v,
+                               const attn_buffer *o, const attn_buffer *lse,
+                               const attn_buffer *dlse, const attn_buffer *dq,
+                               const attn_buffer *dk, const attn_buffer *dv,
+                               char **text, attn_status *status) {
+  return scheduleOf(request,
+                    {d_o, q, k, v, o, lse, lowOf(request), dlse, nullptr,
+                     nullptr, dq, dk, dv},
+                    text, status);
 }
 
 int32_t attn_forward(const attn_forward_request *request, int32_t device,

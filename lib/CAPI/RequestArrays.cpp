@@ -10,6 +10,15 @@
 
 using namespace attn;
 
+Outcome attn::checkBlocks(const BlockSize &size) {
+  for (int64_t rows : {size.queries, size.keys})
+    if (rows <= 0 || rows % kBlockMultiple != 0)
+      return invalid("expects blocks of multiples of " +
+                     std::to_string(kBlockMultiple) +
+                     " queries and keys, but got " + str(size));
+  return std::nullopt;
+}
+
 /// The arrays of lists, in the order of arraysOf.
 using Lists = llvm::SmallVector<const attn_buffer *, 8>;
 static Lists listsOf(const attn_forward_request &source) {
@@ -40,12 +49,7 @@ static Outcome readLists(const Source &source, AttentionRequest &request,
   if (llvm::all_of(lists, [](const attn_buffer *list) { return !list; }))
     return std::nullopt;
   request.blocks = BlockSize{source.block_queries, source.block_keys};
-  for (int64_t rows : {request.blocks->queries, request.blocks->keys})
-    if (rows <= 0 || rows % kBlockMultiple != 0)
-      return invalid("expects blocks of multiples of " +
-                     std::to_string(kBlockMultiple) +
-                     " queries and keys, but got " + str(*request.blocks));
-  return std::nullopt;
+  return checkBlocks(*request.blocks);
 }
 
 /// Adds places for the offsets of sequences, and says how long they may be.

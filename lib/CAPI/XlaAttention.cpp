@@ -2,12 +2,15 @@
 
 #include "Attention.h"
 #include "Boundary.h"
+#include "Clauses.h"
 #include "Problems.h"
+#include "RequestArrays.h"
 #include "XlaFfi.h"
 
 #include "attn/CAPI/ProblemText.h"
 #include "attn/IR/Attn.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -55,6 +58,47 @@ static std::string attribute(const xla::CallFrame &frame,
   return "";
 }
 
+/// What clauses and lists of a call frame are, as its attributes say it.
+struct Behind {
+  llvm::SmallVector<llvm::StringRef> kinds; ///< of lists: partial, full
+  std::vector<AttentionArrays::Capture> captures;
+  llvm::SmallVector<llvm::StringRef> gradients; ///< names of captures
+
+  bool isAny() const { return !kinds.empty() || !captures.empty(); }
+};
+
+static llvm::SmallVector<llvm::StringRef> wordsOf(llvm::StringRef text) {
+  llvm::SmallVector<llvm::StringRef> words;
+  llvm::SplitString(text, words, ", ");
+  return words;
+}
+
+/// The texts live as long.
+static Outcome readBehind(llvm::StringRef lists, llvm::StringRef captures,
+                          llvm::StringRef gradients, Behind &behind) {
+  behind.kinds = wordsOf(lists);
+  for (llvm::StringRef kind : behind.kinds)
+    if (kind != "partial" && kind != "full")
+      return invalid("expects lists that are partial or full, but got '" +
+                     kind.str() + "'");
+  llvm::SmallVector<llvm::StringRef> names = wordsOf(captures);
+  if (names.size() % 2)
+    return invalid("expects captures as 'c0 i32, c1 f32', but got '" +
+                   captures.str() + "'");
+  for (size_t at = 0; at < names.size(); at += 2) {
+    AttentionArrays::Capture &capture = behind.captures.emplace_back();
+    capture.name = names[at].str();
+    capture.type = names[at + 1].str();
+  }
+  behind.gradients = wordsOf(gradients);
+  for (llvm::StringRef name : behind.gradients)
+    if (llvm::none_of(behind.captures,
+                      [&](const auto &each) { return each.name == name; }))
+      return invalid("expects gradients of captures, but got '" + name.str() +
+                     "'");
+  return std::nullopt;
+}
+
 static std::optional<DataType> elementOf(xla::DataType type) {
   switch (type) {
   case xla::DataType::f16:
@@ -65,8 +109,35 @@ static std::optional<DataType> elementOf(xla::DataType type) {
     return DataType::bf16;
   case xla::DataType::f8e4m3fn:
     return DataType::f8e4m3;
+  default:
+    return std::nullopt;
   }
-  return std::nullopt;
+}
+
+/// As clauses name the type of an element; empty for what they do not read.
+static llvm::StringRef nameOf(xla::DataType type) {
+  switch (type) {
+  case xla::DataType::pred:
+    return "i1";
+  case xla::DataType::s8:
+  case xla::DataType::u8:
+    return "i8";
+  case xla::DataType::s16:
+    return "i16";
+  case xla::DataType::s32:
+    return "i32";
+  case xla::DataType::s64:
+    return "i64";
+  case xla::DataType::f16:
+    return "f16";
+  case xla::DataType::f32:
+    return "f32";
+  case xla::DataType::bf16:
+    return "bf16";
+  case xla::DataType::f8e4m3fn:
+    return "f8e4m3";
+  }
+  return "";
 }
 
 /// A row-major array; dimensions before the last `rank` are batch too.
@@ -86,54 +157,158 @@ static Outcome readBuffer(const xla::Buffer &buffer, int64_t rank,
   return std::nullopt;
 }
 
-/// The places that a handler has: weights are not kept here, lists of blocks do
-/// not come in, and whether there is a low word of lse is said, since operands
-/// and results have no names.
-static auto placesOf(Direction direction, bool hasLow) {
+/// The places that a handler has: weights are not kept here, rows lie as JAX
+/// has them, and whether there are lists and a low word of lse is said, since
+/// operands and results have no names.
+static auto placesOf(Direction direction, bool hasLow, const Behind &behind) {
   auto places = arraysOf(direction);
   llvm::erase_if(places, [&](ArrayPlace place) {
-    return isKept(place.role) || isOfBlocks(place.role) ||
-           isOfPlace(place.role) || (place.role == "lse_low" && !hasLow);
+    if (isOfBlocks(place.role))
+      return llvm::none_of(behind.kinds, [&](llvm::StringRef kind) {
+        return place.role.contains(kind);
+      });
+    return isKept(place.role) || isOfPlace(place.role) ||
+           isOfOffsets(place.role) || (place.role == "lse_low" && !hasLow);
   });
   for (ArrayPlace &place : places)
-    if (hasLow && (place.role == "lse" || place.role == "lse_low"))
+    if (isOfBlocks(place.role) ||
+        (hasLow && (place.role == "lse" || place.role == "lse_low")))
       place.isOptional = false;
   return places;
 }
 
 /// What the handler of a direction takes, in words.
-static std::string signature(Direction direction, bool hasLow) {
-  std::string operands, results;
-  for (const ArrayPlace &place : placesOf(direction, hasLow)) {
-    std::string &list = place.isOutput ? results : operands;
-    list += (list.empty() ? "" : ", ") + place.role.str() +
-            (place.isOptional ? " (optional)" : "");
-  }
-  return "expects operands " + operands + " and results " + results;
+static std::string signature(Direction direction, bool hasLow,
+                             const Behind &behind) {
+  std::string lists[2]; // of operands, of results
+  auto add = [&](bool isResult, const std::string &name) {
+    lists[isResult] += (lists[isResult].empty() ? "" : ", ") + name;
+  };
+  for (const ArrayPlace &place : placesOf(direction, hasLow, behind))
+    add(place.isOutput,
+        place.role.str() + (place.isOptional ? " (optional)" : ""));
+  for (const AttentionArrays::Capture &capture : behind.captures)
+    add(false, "capture " + capture.name);
+  for (llvm::StringRef name : behind.gradients)
+    add(true, "the gradient of " + name.str());
+  return "expects operands " + lists[0] + " and results " + lists[1];
 }
 
-/// Reads the buffers, and the type that q has.
-static Outcome readArrays(const xla::CallFrame &frame, Direction direction,
-                          AttentionArrays &arrays,
-                          llvm::SmallVectorImpl<xla::DataType> &types) {
-  bool hasLow = attribute(frame, "lse_low") == "true";
-  int64_t next[2] = {0, 0}; // of operands, of results
-  for (const ArrayPlace &place : placesOf(direction, hasLow)) {
-    const xla::Values &values =
-        place.isOutput ? frame.results : frame.arguments;
-    int64_t position = next[place.isOutput]++;
-    if (position >= values.size && place.isOptional)
-      continue;
-    if (position >= values.size || values.types[position] != xla::kBufferValue)
-      return invalid(signature(direction, hasLow));
-    const auto &buffer = *static_cast<xla::Buffer *>(values.values[position]);
-    types.push_back(buffer.type);
-    arrays.all.push_back({place.role, place.isOutput, {}});
-    int64_t rank = shapeOf(place.role).size();
-    if (Outcome fault = readBuffer(buffer, rank, arrays.all.back().array))
+namespace {
+
+/// Takes operands and results one after the other.
+class FrameReader {
+public:
+  FrameReader(const xla::CallFrame &frame, Direction direction,
+              const Behind &behind)
+      : frame(frame), direction(direction), behind(behind),
+        hasLow(attribute(frame, "lse_low") == "true") {}
+
+  /// The buffers, with the types that these have.
+  Outcome read(AttentionArrays &arrays,
+               llvm::SmallVectorImpl<xla::DataType> &types);
+
+private:
+  const xla::Values &values(bool isResult) const {
+    return isResult ? frame.results : frame.arguments;
+  }
+  Outcome take(bool isResult, const xla::Buffer *&buffer);
+  Outcome readCaptures(AttentionArrays &arrays);
+
+  const xla::CallFrame &frame;
+  Direction direction;
+  const Behind &behind;
+  bool hasLow;
+  int64_t next[2] = {0, 0}; ///< of operands, of results
+};
+
+} // namespace
+
+Outcome FrameReader::take(bool isResult, const xla::Buffer *&buffer) {
+  const xla::Values &all = values(isResult);
+  int64_t position = next[isResult]++;
+  if (position >= all.size || all.types[position] != xla::kBufferValue)
+    return invalid(signature(direction, hasLow, behind));
+  buffer = static_cast<xla::Buffer *>(all.values[position]);
+  return std::nullopt;
+}
+
+Outcome FrameReader::readCaptures(AttentionArrays &arrays) {
+  const xla::Buffer *buffer = nullptr;
+  for (const AttentionArrays::Capture &capture : behind.captures) {
+    if (Outcome fault = take(/*isResult=*/false, buffer))
+      return fault;
+    if (nameOf(buffer->type) != capture.type)
+      return invalid("expects capture " + capture.name + " of " + capture.type +
+                     ", but got XLA's type " +
+                     std::to_string(static_cast<int32_t>(buffer->type)));
+    arrays.captures.push_back(capture);
+    if (Outcome fault =
+            readBuffer(*buffer, buffer->rank, arrays.captures.back().array))
+      return fault;
+  }
+  for (llvm::StringRef name : behind.gradients) {
+    if (Outcome fault = take(/*isResult=*/true, buffer))
+      return fault;
+    if (buffer->type != xla::DataType::f32)
+      return invalid("expects the gradient of " + name.str() +
+                     " of f32, but got XLA's type " +
+                     std::to_string(static_cast<int32_t>(buffer->type)));
+    arrays.gradients.push_back({name.str(), "f32", {}});
+    if (Outcome fault =
+            readBuffer(*buffer, buffer->rank, arrays.gradients.back().array))
       return fault;
   }
   return std::nullopt;
+}
+
+Outcome FrameReader::read(AttentionArrays &arrays,
+                          llvm::SmallVectorImpl<xla::DataType> &types) {
+  auto places = placesOf(direction, hasLow, behind);
+  // What may be left out is in front of lists and captures.
+  int64_t lists = llvm::count_if(
+      places, [](const ArrayPlace &place) { return isOfBlocks(place.role); });
+  int64_t captures = behind.captures.size(),
+          gradients = behind.gradients.size();
+  const int64_t ends[2] = {values(false).size - lists - captures,
+                           values(true).size - gradients};
+  for (const ArrayPlace &place : places) {
+    if (place.isOptional && next[place.isOutput] >= ends[place.isOutput])
+      continue;
+    const xla::Buffer *buffer = nullptr;
+    if (Outcome fault = take(place.isOutput, buffer))
+      return fault;
+    types.push_back(buffer->type);
+    arrays.all.push_back({place.role, place.isOutput, {}});
+    int64_t rank = shapeOf(place.role).size();
+    if (behind.isAny() && buffer->rank != rank)
+      return invalid("expects " + place.role.str() + " of rank " +
+                     std::to_string(rank) +
+                     " beside clauses and lists of blocks, but got " +
+                     std::to_string(buffer->rank));
+    if (Outcome fault = readBuffer(*buffer, rank, arrays.all.back().array))
+      return fault;
+  }
+  if (behind.isAny() && (next[false] + captures != values(false).size ||
+                         next[true] + gradients != values(true).size))
+    return invalid(signature(direction, hasLow, behind));
+  return readCaptures(arrays);
+}
+
+/// "128 x 64", of lists.
+static Outcome readBlocks(const xla::CallFrame &frame, const Behind &behind,
+                          AttentionRequest &request) {
+  if (behind.kinds.empty())
+    return std::nullopt;
+  std::string text = attribute(frame, "block_size");
+  auto [queries, keys] = llvm::StringRef(text).split(" x ");
+  BlockSize size;
+  if (queries.getAsInteger(10, size.queries) ||
+      keys.getAsInteger(10, size.keys))
+    return invalid("expects a block_size as '128 x 128', but got '" + text +
+                   "'");
+  request.blocks = size;
+  return checkBlocks(size);
 }
 
 static Outcome readRequest(const xla::CallFrame &frame, xla::DataType q,
@@ -161,6 +336,7 @@ static Outcome readRequest(const xla::CallFrame &frame, xla::DataType q,
   request.machine = attribute(frame, "machine");
   request.schedule = attribute(frame, "schedule");
   request.deterministic = attribute(frame, "deterministic") == "true";
+  request.clauses = attribute(frame, "clauses");
   return std::nullopt;
 }
 
@@ -170,21 +346,44 @@ static Outcome checkTypes(const AttentionRequest &request,
   Problem problem;
   problem.dtype = request.dtype;
   for (auto [array, type] : llvm::zip_equal(arrays.all, types)) {
-    DataType expected =
-        elementOf(*findArray(std::string_view(array.role)), problem);
-    if (elementOf(type) != expected)
-      return invalid(
-          "expects " + array.role.str() + " of " + std::string(name(expected)) +
-          " for q of " + std::string(name(request.dtype)) +
-          ", but got XLA's type " + std::to_string(static_cast<int32_t>(type)));
+    std::string expected =
+        isOfBlocks(array.role)
+            ? "i32"
+            : std::string(name(elementOf(
+                  *findArray(std::string_view(array.role)), problem)));
+    if (nameOf(type) != expected)
+      return invalid("expects " + array.role.str() + " of " + expected +
+                     " for q of " + std::string(name(request.dtype)) +
+                     ", but got XLA's type " +
+                     std::to_string(static_cast<int32_t>(type)));
   }
   return std::nullopt;
 }
 
+/// An array that is written and has memory, of which one can ask where it is.
+static const CallerArray *writtenOf(const AttentionArrays &arrays) {
+  auto hasMemory = [](const CallerArray &array) {
+    return !llvm::is_contained(array.sizes, 0);
+  };
+  for (const AttentionArrays::Array &each : arrays.all)
+    if (each.isOutput && hasMemory(each.array))
+      return &each.array;
+  for (const AttentionArrays::Capture &each : arrays.gradients)
+    if (hasMemory(each.array))
+      return &each.array;
+  return nullptr;
+}
+
 static Outcome execute(const xla::CallFrame &frame, Direction direction) {
+  std::string lists = attribute(frame, "lists"),
+              captures = attribute(frame, "captures"),
+              gradients = attribute(frame, "gradients");
+  Behind behind;
+  if (Outcome fault = readBehind(lists, captures, gradients, behind))
+    return fault;
   AttentionArrays arrays;
   llvm::SmallVector<xla::DataType> types;
-  if (Outcome fault = readArrays(frame, direction, arrays, types))
+  if (Outcome fault = FrameReader(frame, direction, behind).read(arrays, types))
     return fault;
   AttentionRequest request;
   request.direction = direction;
@@ -193,10 +392,13 @@ static Outcome execute(const xla::CallFrame &frame, Direction direction) {
     return fault;
   if (Outcome fault = checkTypes(request, arrays, types))
     return fault;
-  const auto *written = llvm::find_if(arrays.all, [](const auto &each) {
-    return each.isOutput && !llvm::is_contained(each.array.sizes, 0);
-  });
-  if (written == arrays.all.end())
+  if (Outcome fault = readBlocks(frame, behind, request))
+    return fault;
+  if (!request.clauses.empty() || !arrays.captures.empty())
+    if (Outcome fault = checkClauses(request, arrays))
+      return fault;
+  const CallerArray *written = writtenOf(arrays);
+  if (!written)
     return std::nullopt; // nothing to write, and no address to ask about
 
   xla::StreamGetArgs stream = {sizeof(stream), nullptr, frame.context, nullptr};
@@ -207,16 +409,15 @@ static Outcome execute(const xla::CallFrame &frame, Direction direction) {
                  "expects to run on a GPU, but XLA gave no stream"};
   }
   // XLA's own numbers of GPUs need not be the driver's.
-  runtime::Expected<int> device =
-      runtime::Gpu::ordinalOf(written->array.address);
+  runtime::Expected<int> device = runtime::Gpu::ordinalOf(written->address);
   if (!device)
     return Fault{ATTN_DEVICE_ERROR, device.message()};
   std::shared_ptr<const Binding> binding;
   if (Outcome fault = bindAttention(request, *device, arrays, binding))
     return fault;
   llvm::SmallVector<uint64_t, 10> addresses;
-  for (const auto &each : arrays.all)
-    addresses.push_back(each.array.address);
+  for (const CallerArray &each : arrays.list())
+    addresses.push_back(each.address);
   if (std::optional<std::string> wrong = binding->check(addresses))
     return invalid(*wrong);
   runtime::Status launched = binding->launch(addresses, stream.stream);

@@ -86,7 +86,18 @@ struct Api {
 };
 
 /// xla::PrimitiveType.
-enum class DataType : int32_t { f16 = 10, f32 = 11, bf16 = 16, f8e4m3fn = 20 };
+enum class DataType : int32_t {
+  pred = 1,
+  s8 = 2,
+  s16 = 3,
+  s32 = 4,
+  s64 = 5,
+  u8 = 6,
+  f16 = 10,
+  f32 = 11,
+  bf16 = 16,
+  f8e4m3fn = 20
+};
 
 struct Buffer {
   size_t structSize;

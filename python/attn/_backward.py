@@ -17,8 +17,7 @@ from ._clauses import Clauses, of_call
 from ._clauses import describe as describe_captures
 from ._clauses import gradient_like, places_of
 from ._errors import UnsupportedError
-from ._forward import (NO_LISTS_OF_JAX, NOT_KEPT, not_of_jax, open_paths,
-                       paths)
+from ._forward import NOT_KEPT, open_paths, paths
 from ._launch import (NO_CLAUSES, NO_LISTS, Captured, Lists, check_together,
                       key_of_captured, launches, lists_of, remember,
                       result_strides, scratch_place)
@@ -244,10 +243,12 @@ def backward(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
             library.refuse_place(name, value)
         if weights is not None or block_rows is not None:
             raise UnsupportedError(NOT_KEPT)
-        if block_mask is not None:
-            raise UnsupportedError(NO_LISTS_OF_JAX)
-        if asked:
-            raise UnsupportedError(not_of_jax("backward", asked))
+        if block_mask is not None or asked:
+            names = [*asked, *(["block_mask"] if block_mask is not None
+                               else [])]
+            raise UnsupportedError(
+                f"attn.backward takes no {', '.join(names)} with arrays of "
+                f"JAX; jax.vjp of attn.jax.attention gives these gradients")
         of_jax = importlib.import_module("attn.jax").gradients
         return of_jax(do, q, k, v, o, lse, lse_low, dlse, **options)
     library.refuse_gradient(do, q, k, v, o, lse, lse_low, dlse, dq, dk, dv,

@@ -7,7 +7,7 @@ import json
 import os
 import struct
 import weakref
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 from . import _cache, _clauses, _native
 from ._arrays import Array
@@ -124,20 +124,23 @@ def result_handle(name: str, *arguments: Any) -> int:
     return handle.value
 
 
-def bind_attention(direction: str, named: dict[str, Array],
-                   places: Sequence[str], mask: str, scale: Optional[float],
-                   machine: Optional[str], schedule: Optional[str],
-                   precision: Optional[str], *more: Any,
-                   block_size: tuple[int, int] = (0, 0),
-                   used_keys_bits: int = 0,
-                   clauses: Any = None, described: Any = (),
-                   gradients: Sequence[Optional[Array]] = ()) -> Binding:
-    """attn_forward_bind or attn_backward_bind, or those of weights that are
-    kept, with an array or none for each of its places, in their order; `more`
-    is what the request of the direction has besides.  Lists of blocks of that
-    size are behind all other arrays, then what clauses capture, and then the
-    gradients of those that get one."""
-    _cache.ready()
+class _Packed(NamedTuple):
+    """A request, pointers to the arrays of its direction, and whether weights
+    are kept."""
+
+    request: Any
+    pointers: list[Any]
+    kept: bool
+
+
+def _pack(direction: str, named: dict[str, Array],
+          places: Sequence[str], mask: str, scale: Optional[float],
+          machine: Optional[str], schedule: Optional[str],
+          precision: Optional[str], *more: Any,
+          block_size: tuple[int, int] = (0, 0), used_keys_bits: int = 0,
+          clauses: Any = None, described: Any = (),
+          gradients: Sequence[Optional[Array]] = ()) -> _Packed:
+    """What `bind_attention` and `schedule_of` take, for the library."""
     q, k = named["q"].sizes, named["k"].sizes
     if len(q) == len(k) == 4 and "used_keys" not in named:
         warn_of_corner(mask, q[2], k[2])
@@ -170,10 +173,36 @@ def bind_attention(direction: str, named: dict[str, Array],
     pointers = [ctypes.byref(packed[name]) if name in packed else None
                 for name in places
                 if name != LOW and (kept or name not in KEPT)]
-    function = f"attn_{direction}{'_kept' if kept else ''}_bind"
+    return _Packed(request, pointers, kept)
+
+
+def bind_attention(direction: str, named: dict[str, Array],
+                   places: Sequence[str], *options: Any, described: Any = (),
+                   gradients: Sequence[Optional[Array]] = (),
+                   **more: Any) -> Binding:
+    """attn_forward_bind or attn_backward_bind, or those of weights that are
+    kept, with an array or none for each of its places, in their order; what
+    else the request of the direction has are options.  Lists of blocks of that
+    size are behind all other arrays, then what clauses capture, and then the
+    gradients of those that get one."""
+    _cache.ready()
+    packed = _pack(direction, named, places, *options, described=described,
+                   gradients=gradients, **more)
+    function = f"attn_{direction}{'_kept' if packed.kept else ''}_bind"
+    written = sum(array is not None for array in gradients)
     return Binding(
-        result_handle(function, ctypes.byref(request), named["q"].device,
-                      *pointers), len(named) + len(described) + len(written))
+        result_handle(function, ctypes.byref(packed.request),
+                      named["q"].device, *packed.pointers),
+        len(named) + len(described) + written)
+
+
+def schedule_of(direction: str, named: dict[str, Array],
+                places: Sequence[str], *options: Any, **more: Any) -> str:
+    """What `bind_attention` would run on the machine of the options, without a
+    GPU; ValueError, UnsupportedError."""
+    packed = _pack(direction, named, places, *options, **more)
+    return _native.text(f"attn_{direction}_schedule",
+                        ctypes.byref(packed.request), *packed.pointers)
 
 
 def bind_ragged(named: dict[str, Array], offsets: Sequence[tuple[str, Array]],

@@ -31,9 +31,17 @@ def is_torch(array: Any) -> bool:
                                             getattr(torch, "Tensor", ()))
 
 
+def is_traced(array: Any) -> bool:
+    """Whether it stands for an array of a program that JAX traces."""
+    jax = sys.modules.get("jax")
+    return jax is not None and isinstance(array, jax.core.Tracer)
+
+
 def _is_on_host(array: Any) -> bool:
     if is_torch(array):
         return bool(array.device.type == "cpu")
+    if is_traced(array):
+        return False
     device = getattr(array, "__dlpack_device__", None)
     if device is None:
         return not hasattr(array, "__cuda_array_interface__")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import Any, Callable, Iterable, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 from . import _clauses, _kept
 from ._arrays import Library
@@ -24,14 +24,6 @@ from ._torch_path import Paths, make_gradient_path, make_path
 #: What JAX is told who asks for weights.
 NOT_KEPT = ("weights are not kept for JAX; attn.forward and attn.backward "
             "keep them for PyTorch and CuPy")
-
-NO_LISTS_OF_JAX = ("no kernel is called from JAX with a block_mask; attn.forward "
-                   "takes it with arrays of PyTorch and CuPy")
-
-def not_of_jax(function: str, asked: Iterable[str]) -> str:
-    """What JAX is told who asks for clauses."""
-    return (f"no kernel is called from JAX with {', '.join(asked)}; "
-            f"attn.{function} takes them with arrays of PyTorch and CuPy")
 
 
 #: What calls on tensors of a type go through first: see `_torch_path`.
@@ -206,13 +198,15 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
             library.refuse_place(name, value)
         if keep_weights:
             raise UnsupportedError(NOT_KEPT)
-        if block_mask is not None:
-            raise UnsupportedError(NO_LISTS_OF_JAX)
-        if asked:
-            raise UnsupportedError(not_of_jax("forward", asked))
+        scaled = [name for name in _clauses.SCALED if name in asked]
+        if scaled:
+            raise UnsupportedError(
+                f"no kernel is called from JAX with {', '.join(scaled)}; "
+                f"attn.forward takes them with arrays of PyTorch and CuPy")
         attention = importlib.import_module("attn.jax").attention
         return attention(q, k, v, return_lse=words == 1,
-                         return_lse_low=words == 2, **options)
+                         return_lse_low=words == 2, block_mask=block_mask,
+                         **asked, **options)
     library.refuse_gradient(q, k, v, out, lse, lse_low)
     clauses = None
     if asked or block_mask is not None:

@@ -29,7 +29,7 @@ import types
 from contextlib import nullcontext
 from typing import Any, Callable, NamedTuple, Optional, Sequence
 
-from . import _symbol_functions
+from . import _jax_names, _symbol_functions
 from ._block_lists import is_torch
 from ._symbols import Graph, Symbol, call_of_torch, graph_of
 
@@ -300,6 +300,11 @@ def _mode(trace: Trace) -> Any:
     return _Mode(trace)
 
 
+def _of_jax(value: Any) -> Any:
+    """What stands for a module or a function of JAX; None for others."""
+    return _jax_names.seen(value) if "jax" in sys.modules else None
+
+
 def _is_foreign(value: Any) -> bool:
     return (not is_torch(value) and is_array(value)
             and not isinstance(value, (Symbol, Part, str, bytes)))
@@ -317,7 +322,7 @@ def with_parts(function: Any, trace: Trace, seen: Optional[dict[int, Any]] = Non
             return Part(trace, value, ())
         if isinstance(value, (types.FunctionType, functools.partial)):
             return with_parts(value, trace, seen)
-        return value
+        return _of_jax(value) or value
 
     seen[id(function)] = function
     if isinstance(function, functools.partial):
@@ -352,7 +357,9 @@ def _of_global(function: Any, name: str, replaced: Any) -> Any:
     value = function.__globals__[name]
     is_helper = isinstance(value, types.FunctionType) and (
         value.__module__ == function.__module__)
-    return replaced(value) if is_helper or _is_foreign(value) else value
+    if is_helper or _is_foreign(value):
+        return replaced(value)
+    return _of_jax(value) or value
 
 
 def _of_cell(cell: Any, replaced: Any) -> Any:

@@ -7,8 +7,8 @@
 
 On the symbols of a traced function they become ops of the kernel; on arrays of
 PyTorch and NumPy they are the functions of that name, so that a mod can be
-called on arrays to see what it says.  Functions of torch and numpy work on
-symbols likewise; those of jax.numpy do not.
+called on arrays to see what it says.  Functions of torch, numpy and jax.numpy
+work on symbols likewise.
 """
 
 from __future__ import annotations

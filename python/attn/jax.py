@@ -21,6 +21,9 @@ built for them, and else composed of GEMMs in JAX: see `_jax_backward`.  A
 from run to run, but not where XLA_FLAGS has --xla_gpu_deterministic_ops.
 Nothing of size queries x keys is kept.  There are no second derivatives and no
 forward-mode ones.
+
+Mask and score functions, biases, sinks and lists of blocks are those of
+attn.forward (see `_jax_clauses`); their gradients are calls of kernels only.
 """
 
 # mypy: allow-untyped-calls
@@ -33,15 +36,18 @@ import inspect
 import os
 import re
 import threading
-from typing import Any, NamedTuple, Optional, Sequence
+from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 import jax
 import jax.numpy as jnp
 
-from . import _cache, _jax_backward, _machines, _native
+from . import (_backward, _cache, _jax_backward, _jax_clauses, _launch as
+               _launching, _machines, _native)
+from ._arrays import result_dtype
 from ._band import warn_of_corner
+from ._block_mask import BlockMask
+from ._clauses import NAMES
 from ._errors import DeviceError, UnsupportedError
-from ._launch import words_of
 from ._plan import PlanReport, plan
 from ._problem import mask_name, scale_number
 from ._shapes import check_shapes
@@ -182,10 +188,11 @@ def _launch_gradients(arrays: Sequence[jax.Array],
 
 
 def _foreign(target: str, results: Sequence[Any], arrays: Sequence[jax.Array],
-             attributes: dict[str, str]) -> tuple[jax.Array, ...]:
+             attributes: dict[str, str],
+             vmap_method: str = "broadcast_all") -> tuple[jax.Array, ...]:
     if not _HAS_VMAP:  # vmap is a loop there
         return tuple(_ffi.ffi_call(target, results, *arrays, **attributes))
-    launch = _ffi.ffi_call(target, results, vmap_method="broadcast_all")
+    launch = _ffi.ffi_call(target, results, vmap_method=vmap_method)
     return tuple(launch(*arrays, **attributes))
 
 
@@ -232,6 +239,108 @@ def _attention_bwd(call: _Call, saved: Any, gradients: Any) -> Any:
 _differentiable.defvjp(_attention_fwd, _attention_bwd)
 # Calls outside of jit are fast, too.
 _attention = jax.jit(_differentiable, static_argnums=3, inline=True)
+
+
+# -- The same with clauses and lists -----------------------------------------
+
+
+def _launch_behind(q: jax.Array, k: jax.Array, v: jax.Array,
+                   behind: Sequence[jax.Array], call: _Call,
+                   said: _jax_clauses.Said) -> tuple[jax.Array, ...]:
+    """o and so many words of lse, by XLA."""
+    dtype = jnp.bfloat16 if q.dtype in _EIGHT_BITS else q.dtype
+    results = [_result((*q.shape[:3], v.shape[3]), dtype, q)]
+    for _ in range(call.lse_words):
+        results.append(_result(q.shape[:3], jnp.float32, q))
+    return _foreign(TARGET, results, (q, k, v, *behind),
+                    {**call.attributes(), **said.attributes()}, "sequential")
+
+
+def _launch_gradients_behind(
+        arrays: Sequence[jax.Array], behind: _jax_clauses.Behind, call: _Call,
+        said: _jax_clauses.Said, wanted: Sequence[int]
+        ) -> tuple[jax.Array, ...]:
+    """(dq, dk, dv) and the gradients of wanted captures, by XLA."""
+    results = [_result(a.shape, a.dtype, a) for a in arrays[1:4]]
+    for number in wanted:
+        capture = behind.captures[number].astype(jnp.float32)
+        results.append(jax.typeof(capture) if _axes(capture) else
+                       jax.ShapeDtypeStruct(capture.shape, capture.dtype))
+    return _foreign(
+        GRADIENT_TARGET, results, (*arrays, *behind.arrays()),
+        {**call.attributes(), **said.attributes(wanted),
+         "deterministic": "true" if call.deterministic else ""}, "sequential")
+
+
+def _request(call: _Call) -> tuple[Any, ...]:
+    """As `_bindings` takes options, without the machine."""
+    return call.mask, call.scale, call.schedule, call.precision
+
+
+def _named(**arrays: Any) -> _jax_clauses.Named:
+    """As a request has them; all that are numbers of rows are of f32."""
+    return {name: _jax_clauses.described(array, _DTYPES[array.dtype])
+            for name, array in arrays.items() if array is not None}
+
+
+def _check_forward(q: Any, k: Any, v: Any, behind: _jax_clauses.Behind,
+                   call: _Call, said: _jax_clauses.Said) -> None:
+    of = _jax_clauses.described
+    words = ("lse", "lse_low")[:call.lse_words]
+    o = jax.ShapeDtypeStruct((*q.shape[:3], v.shape[3]), q.dtype)
+    rows = jax.ShapeDtypeStruct(q.shape[:3], jnp.float32)
+    named = {**_named(q=q, k=k, v=v),
+             "o": of(o, result_dtype(_DTYPES[q.dtype])),
+             **{name: of(rows, "f32") for name in words}}
+    _jax_clauses.check_kernel(_machines_for(call.machine), "forward", named,
+                              _launching.NAMES, _request(call), said, behind)
+
+
+def _gradients_behind(do: Any, q: Any, k: Any, v: Any, o: Any,
+                      words: Sequence[Any], dlse: Any,
+                      behind: _jax_clauses.Behind, call: _Call,
+                      said: _jax_clauses.Said, wanted: Sequence[int]
+                      ) -> tuple[Any, ...]:
+    call = call._replace(schedule=None, deterministic=_same_bits(),
+                         lse_words=2)
+    # Without keys sinks have a gradient, and nothing else has.
+    if 0 in (do.size, q.size) or (not wanted and 0 in (k.size, v.size)):
+        return tuple(map(jnp.zeros_like, (
+            q, k, v, *(behind.captures[number] for number in wanted))))
+    lse, low = words
+    if said.lists and not behind.turned:
+        behind = behind._replace(turned=_jax_clauses.transposed(behind.lists))
+    _jax_clauses.check_kernel(
+        _machines_for(call.machine), "backward",
+        _named(do=do, q=q, k=k, v=v, o=o, lse=lse, lse_low=low, dlse=dlse,
+               dq=q, dk=k, dv=v),
+        (*_backward.INPUTS, *_backward.GRADIENTS),
+        (*_request(call), call.deterministic), said, behind, wanted)
+    arrays = [do, q, k, v, o, lse, low] + ([] if dlse is None else [dlse])
+    return _launch_gradients_behind(arrays, behind, call, said, wanted)
+
+
+_attention_behind = jax.jit(
+    _jax_clauses.differentiable(_jax_clauses.Launches(
+        lambda *arguments: _launch_behind(*arguments),
+        lambda *arguments: _gradients_behind(*arguments))),
+    static_argnums=(4, 5), inline=True)
+
+
+def _with_clauses(q: jax.Array, k: jax.Array, v: jax.Array, call: _Call,
+                  block_mask: Optional[BlockMask], asked: dict[str, Any]
+                  ) -> Optional[tuple[jax.Array, ...]]:
+    """o and words of lse; None where arguments say nothing."""
+    found = _jax_clauses.read(q, k, block_mask, asked)
+    if found is None:
+        return None
+    said, behind = found
+    _check_forward(q, k, v, behind, call, said)
+    _register()
+    flat, form = jax.tree.flatten(behind)
+    q, k, v, *flat = _vary_together(q, k, v, *flat)
+    return tuple(_attention_behind(q, k, v, jax.tree.unflatten(form, flat),
+                                   call, said))
 
 
 # -- Checks -----------------------------------------------------------------
@@ -332,7 +441,13 @@ def attention(q: jax.Array, k: jax.Array, v: jax.Array, *,
               return_lse_low: bool = False,
               machine: Optional[str] = None,
               schedule: Optional[str] = None,
-              precision: Optional[str] = None) -> Any:
+              precision: Optional[str] = None,
+              block_mask: Optional[BlockMask] = None,
+              mask_mod: Optional[Callable[..., Any]] = None,
+              score_mod: Optional[Callable[..., Any]] = None,
+              softcap: Optional[float] = None, alibi_slopes: Any = None,
+              bias: Any = None, attn_mask: Any = None,
+              sinks: Any = None) -> Any:
     """softmax(scale q k^T, masked) v, on a GPU.
 
         q    [batch, heads, queries, head_dim]
@@ -360,6 +475,24 @@ def attention(q: jax.Array, k: jax.Array, v: jax.Array, *,
     schedule    overrules the choice, "flash, query = 128, key = 64"
     precision   of float32: "tf32x3" unless given, or "tf32"
 
+    What follows is explained at attn.forward.  Functions are traced with the
+    call; arrays of JAX and NumPy that they index, also those of a program
+    under jit, are read by the kernel.  What score_mod, alibi_slopes, bias,
+    attn_mask and sinks read gets gradients, summed up in f32, what mask_mod
+    reads gets zeros.  Gradients are UnsupportedError where there is no kernel.
+    vmap of such a call is a loop.
+
+    mask_mod    a function (b, h, q, k) -> whether query q sees key k, of
+                operators and attn.functions
+    score_mod   a function (score, b, h, q, k) -> score, likewise
+    block_mask  an attn.BlockMask, of arrays of JAX or NumPy: which blocks are
+                looked at.  It is a pytree, so functions under jit take it
+    softcap     scores become softcap * tanh(score / softcap)
+    alibi_slopes  [heads] or [batch, heads]: slope * (k - q) is added
+    bias        [queries, keys] behind heads, or batch and heads, or 1: added
+    attn_mask   broadcasts to [batch, heads, queries, keys]: bool or floats
+    sinks       [heads]: a score of each head that has no value
+
     Returns o, (o, lse) or (o, lse, lse_low).  A row that sees no key has
     o = 0, lse = -inf and no gradient.
 
@@ -369,8 +502,16 @@ def attention(q: jax.Array, k: jax.Array, v: jax.Array, *,
     """
     _check(q, k, v)
     call = _Call(mask_name(causal, window, mask), scale_number(scale), machine,
-                 schedule, precision, words_of(return_lse, return_lse_low))
+                 schedule, precision, _launching.words_of(return_lse, return_lse_low))
     warn_of_corner(call.mask, q.shape[2], k.shape[2])
+    results: Any = None
+    asked = dict(zip(NAMES, (mask_mod, score_mod, softcap, alibi_slopes, bias,
+                             attn_mask, sinks)))
+    if block_mask is not None or any(
+            value is not None for value in asked.values()):
+        results = _with_clauses(q, k, v, call, block_mask, asked)
+    if results is not None:
+        return results if call.lse_words else results[0]
     _check_kernel(_machines_for(machine), q.dtype, q.shape[1], k.shape[1],
                   (q.shape[3], v.shape[3]), call.mask, call.lse_words)
     _register()

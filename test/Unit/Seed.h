@@ -22,7 +22,9 @@ public:
               "--gtest_random_seed=" + std::to_string(value)) {
     testing::Test::RecordProperty("seed", value);
   }
-  operator unsigned() const { return value; }
+  operator unsigned() const & { return value; }
+  /// A failure behind its statement would not tell it.
+  operator unsigned() && = delete;
 
 private:
   const int value;

@@ -1,5 +1,6 @@
 # The installed package: find_package(attn) gives the targets attn::..., and
 # docs/in-your-stack.md shows a project that uses it.
+include(AttnHeaders)
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 
@@ -14,28 +15,6 @@ set(ATTN_PUBLIC_HEADERS
   attn/Transforms/Passes.h
   attn-c/Attn.h
   attn-c/Dialect.h)
-
-# Of these and of all of ours that they include, those that are sources.
-function(attn_headers_behind out)
-  set(found "")
-  set(open ${ARGN})
-  while(open)
-    list(POP_FRONT open header)
-    set(path "${PROJECT_SOURCE_DIR}/include/${header}")
-    if(header IN_LIST found OR NOT EXISTS "${path}")
-      continue() # a generated one is installed with its folder
-    endif()
-    list(APPEND found "${header}")
-    # Another include is another list.
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${path}")
-    file(STRINGS "${path}" includes REGEX "^#include \"attn")
-    foreach(line IN LISTS includes)
-      string(REGEX REPLACE "^#include \"(.*)\"$" "\\1" included "${line}")
-      list(APPEND open "${included}")
-    endforeach()
-  endwhile()
-  set(${out} "${found}" PARENT_SCOPE)
-endfunction()
 
 attn_headers_behind(headers ${ATTN_PUBLIC_HEADERS})
 foreach(header IN LISTS headers)

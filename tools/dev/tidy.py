@@ -1,8 +1,8 @@
 """clang-tidy over the sources that changed, or all: `tidy.py [--all]`.
 
-Needs a build of the dev preset (compile_commands.json).  Changed means against
-the upstream branch, or HEAD~ where there is none; a changed header counts for
-the sources that name it.
+Needs a build of the dev preset (compile_commands.json).  Changed means since
+the commit of --since, else against the upstream branch, or HEAD~ where there is
+none; a changed header counts for the sources that name it.
 """
 
 import argparse
@@ -22,8 +22,11 @@ def git(*arguments):
                           capture_output=True, check=False).stdout.split()
 
 
-def changed(sources):
-    base = git("merge-base", "HEAD", "@{upstream}") or git("rev-parse", "HEAD~")
+def changed(sources, since):
+    if since and not git("rev-parse", "--verify", since + "^{commit}"):
+        sys.exit(f"expects a commit after --since, but got {since}")
+    base = ([since] if since else git("merge-base", "HEAD", "@{upstream}") or
+            git("rev-parse", "HEAD~"))
     names = set(git("diff", "--name-only", *(base or ["HEAD"])))
     names |= set(git("ls-files", "-o", "--exclude-standard"))
     headers = [n for n in names if n.endswith((".h", ".def"))]
@@ -42,13 +45,15 @@ def changed(sources):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--since", metavar="COMMIT")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     arguments = parser.parse_args()
     with open(os.path.join(arguments.build, "compile_commands.json"),
               encoding="utf-8") as f:
         sources = sorted({entry["file"] for entry in json.load(f)
                           if entry["file"].startswith(ROOT + os.sep)})
-    picked = sources if arguments.all else changed(sources)
+    picked = (sources if arguments.all
+              else changed(sources, arguments.since))
     tidy = "clang-tidy-" + machine_probe.versions()["LLVM_MAJOR"]
 
     def check(source):

@@ -109,7 +109,8 @@ def test_jax_arrays_go_through_xla(jax, gpu):
     assert arrays == (q, q, q)
     assert options == dict(mask="window<3, 0>", scale=2.0, return_lse=True,
                            return_lse_low=False, machine=None,
-                           schedule="flash", precision="tf32")
+                           schedule="flash", precision="tf32",
+                           block_mask=None)
     _, options = attn.forward(q, q, q, return_lse=True, return_lse_low=True)
     assert (options["return_lse"], options["return_lse_low"]) == (False, True)
     for name in ("out", "lse", "lse_low", "stream"):
@@ -119,6 +120,11 @@ def test_jax_arrays_go_through_xla(jax, gpu):
         attn.forward(q, q, q, keep_weights=True)
     with pytest.raises(attn.UnsupportedError, match="not kept for JAX"):
         attn.backward(q, q, q, q, q, q, weights=q, block_rows=q)
+    _, options = attn.forward(q, q, q, softcap=5.0, sinks=q)
+    assert options["softcap"] == 5.0 and options["sinks"] is q
+    with pytest.raises(attn.UnsupportedError, match="no softcap with arrays "
+                       "of JAX; jax.vjp of attn.jax.attention"):
+        attn.backward(q, q, q, q, q, q, softcap=5.0)
     assert gpu.launches() == []
 
 

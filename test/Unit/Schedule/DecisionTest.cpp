@@ -15,7 +15,8 @@ static const Machine &h100() { return *findMachine("h100_sxm"); }
 
 /// What is read from the text of a plan is what was planned.
 TEST(Decision, IsThatOfItsPlan) {
-  Random random{Seed()};
+  Seed seed;
+  Random random{seed};
   for (int i = 0; i < 12; ++i) {
     Problem problem = random.anyProblem();
     for (const Plan &plan : plans(problem, h100()).plans) {

@@ -1,0 +1,187 @@
+"""XLA's handlers with clauses and lists, on the driver that runs nothing.
+
+The call frame is built here as XLA builds it, so neither JAX nor a GPU is
+needed; test_jax_abi.py has what a real XLA hands over.
+"""
+
+import ctypes
+import itertools
+
+import pytest
+
+from attn import _native
+
+SIZE, POINTER = ctypes.c_size_t, ctypes.c_void_p
+TYPES = {"i1": 1, "i8": 2, "i16": 3, "i32": 4, "i64": 5, "f16": 10, "f32": 11,
+         "bf16": 16}
+_fresh = itertools.count(0x7F00_0000_0000, 1 << 32)
+
+
+def structure(*fields):
+    return type("Structure", (ctypes.Structure,), {"_fields_": [
+        ("size", SIZE), ("extensions", POINTER), *fields]})
+
+
+Buffer = structure(("type", ctypes.c_int32), ("data", POINTER),
+                   ("rank", ctypes.c_int64), ("dims", POINTER))
+Values = structure(("count", ctypes.c_int64), ("types", POINTER),
+                   ("values", POINTER))
+Attributes = structure(("count", ctypes.c_int64), ("types", POINTER),
+                       ("names", POINTER), ("values", POINTER))
+ErrorCreate = structure(("message", ctypes.c_char_p), ("code", ctypes.c_int32))
+StreamGet = structure(("context", POINTER), ("stream", POINTER))
+CREATE = ctypes.CFUNCTYPE(POINTER, ctypes.POINTER(ErrorCreate))
+STREAM = ctypes.CFUNCTYPE(POINTER, ctypes.POINTER(StreamGet))
+NOTHING = ctypes.CFUNCTYPE(None, POINTER)
+Api = structure(("version", ctypes.c_byte * 24), ("internal", POINTER),
+                ("create", CREATE), ("message", NOTHING),
+                ("destroy", NOTHING), ("register", POINTER),
+                ("stream", STREAM))
+Frame = structure(("api", POINTER), ("context", POINTER),
+                  ("stage", ctypes.c_int32), ("arguments", Values),
+                  ("results", Values), ("attributes", Attributes))
+
+
+class Span(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_char_p), ("length", SIZE)]
+
+
+class Caller:
+    """Calls handlers, and says what they complained of."""
+
+    def __init__(self):
+        self.said = None
+
+    def _buffers(self, arrays):
+        made = []
+        for kind, sizes in arrays:
+            dims = (ctypes.c_int64 * len(sizes))(*sizes)
+            made.append(Buffer(ctypes.sizeof(Buffer), None, TYPES[kind],
+                               next(_fresh), len(sizes),
+                               ctypes.cast(dims, POINTER)))
+            self.kept.append(dims)
+        types = (ctypes.c_int32 * len(made))(*[1] * len(made))
+        values = (POINTER * len(made))(*map(ctypes.addressof, made))
+        self.kept += [made, types, values]
+        return Values(ctypes.sizeof(Values), None, len(made),
+                      ctypes.cast(types, POINTER),
+                      ctypes.cast(values, POINTER))
+
+    def _attributes(self, given):
+        names, values = ([Span(text.encode(), len(text.encode()))
+                          for text in texts]
+                         for texts in (given, given.values()))
+        types = (ctypes.c_int32 * len(given))(*[4] * len(given))
+        arrays = [(POINTER * len(given))(*map(ctypes.addressof, spans))
+                  for spans in (names, values)]
+        self.kept += [names, values, types, arrays]
+        return Attributes(ctypes.sizeof(Attributes), None, len(given),
+                          *(ctypes.cast(each, POINTER)
+                            for each in (types, *arrays)))
+
+    def __call__(self, name, operands, results, **attributes):
+        """None, or what is wrong."""
+        self.kept, self.said = [], None
+
+        def create(arguments):
+            self.said = arguments.contents.message.decode()
+            return 1
+
+        api = Api(ctypes.sizeof(Api), None, (ctypes.c_byte * 24)(), None,
+                  CREATE(create), NOTHING(0), NOTHING(0), None,
+                  STREAM(lambda arguments: None))
+        frame = Frame(ctypes.sizeof(Frame), None, ctypes.addressof(api), None,
+                      3, self._buffers(operands), self._buffers(results),
+                      self._attributes(attributes))
+        _native.function(name)(ctypes.addressof(frame))
+        return self.said
+
+
+@pytest.fixture
+def call(gpu):
+    return Caller()
+
+
+Q, K, ROWS = (2, 4, 200, 64), (2, 2, 260, 64), (2, 4, 200)
+DENSE = [("bf16", Q), ("bf16", K), ("bf16", K)]
+#: Two lists, and the transposed ones.
+LISTS = [("i32", (1, 4, 2)), ("i32", (1, 4, 2, 3))] * 2
+TURNED = [("i32", (1, 4, 3)), ("i32", (1, 4, 3, 2))] * 2
+SCORE = """captures(%c0, %c1 : !c0, !c1)
+sees (%b, %h, %i, %j, %nq, %nk, %c0, %c1) {
+  %0 = attn.read %c0[%j] : !c0
+  %1 = arith.constant 3 : i32
+  %2 = arith.cmpi sgt, %0, %1 : i32
+  attn.yield %2 : i1
+}
+score (%z, %b, %h, %i, %j, %nq, %nk, %c0, %c1) {
+  %0 = attn.read %c1[%h, %j] : !c1
+  %1 = arith.addf %z, %0 : f32
+  attn.yield %1 : f32
+}"""
+CAPTURED = [("i32", (260,)), ("f32", (4, 260))]
+CLAUSES = {"clauses": SCORE, "captures": "c0 i32, c1 f32"}
+BLOCKS = {"lists": "partial, full", "block_size": "128 x 128"}
+BACKWARD = [("bf16", Q), *DENSE, ("bf16", Q), ("f32", ROWS), ("f32", ROWS)]
+GRADIENTS = [("bf16", Q), ("bf16", K), ("bf16", K)]
+
+
+@pytest.mark.parametrize("captured, lists, lse", (
+    (True, "", True), (False, "full", False), (True, "partial, full", True)))
+def test_forward(call, gpu, captured, lists, lse):
+    kinds = [kind for kind in lists.split(", ") if kind]
+    operands = [*DENSE, *LISTS[:2 * len(kinds)],
+                *(CAPTURED if captured else [])]
+    results = [("bf16", Q), *[("f32", ROWS)] * lse]
+    attributes = {**(CLAUSES if captured else {}),
+                  **({"lists": lists, "block_size": "128 x 128"}
+                     if lists else {})}
+    assert call("attn_xla_forward", operands, results, mask="",
+                **attributes) is None
+    assert len(gpu.launches()) == 1
+
+
+@pytest.mark.parametrize("dlse, lists, wanted", (
+    (True, False, "c1"), (False, True, "")))
+def test_gradients(call, gpu, dlse, lists, wanted):
+    operands = [*BACKWARD, *[("f32", ROWS)] * dlse,
+                *((*LISTS, *TURNED) if lists else ()), *CAPTURED]
+    results = [*GRADIENTS, *[("f32", (4, 260))] * bool(wanted)]
+    assert call("attn_xla_backward", operands, results, lse_low="true",
+                gradients=wanted, **CLAUSES,
+                **(BLOCKS if lists else {})) is None
+    assert gpu.launches()
+    # Where there is a dlse, one operand less is taken for its lack.
+    assert call("attn_xla_backward", operands[:-1], results, lse_low="true",
+                gradients=wanted, **CLAUSES, **(BLOCKS if lists else {})
+                ).startswith("expects capture c0 of i32" if dlse else
+                             "expects operands do, q, k, v, o, lse, lse_low")
+
+
+@pytest.mark.parametrize("change, text", (
+    (dict(captures="c0 i32"), "expects operands q, k, v, partial_counts"),
+    (dict(captures="c0 i32 c1"), "expects captures as 'c0 i32, c1 f32'"),
+    (dict(captures="c0 i64, c1 f32"),
+     "expects capture c0 of i64, but got XLA's type 4"),
+    (dict(captures="c0 i32, c2 f32"), "c1"),
+    (dict(lists="half"), "lists that are partial or full, but got 'half'"),
+    (dict(lists="partial"), "expects operands q, k, v, partial_counts, "
+     "partial_blocks, capture c0, capture c1 and results o, lse (optional)"),
+    (dict(block_size="128"), "expects a block_size as '128 x 128', but got"),
+    (dict(block_size="100 x 64"), "multiples of 64 queries and keys"),
+    (dict(block_size="64 x 64"), "expects partial_counts of shape"),
+    (dict(gradients="c7"), "expects gradients of captures, but got 'c7'"),
+    (dict(clauses="mask(causal)"), "expects a clause, but got 'mask'"),
+    (dict(clauses=""), "expects that they name capture 'c0'"),
+    (dict(operands=[*DENSE, ("f32", (1, 4, 2)), *LISTS[1:], *CAPTURED]),
+     "expects partial_counts of i32 for q of bf16, but got XLA's type 11"),
+    (dict(operands=[(kind, (3, *sizes)) for kind, sizes in DENSE]
+          + LISTS + CAPTURED), "expects q of rank 4 beside clauses and lists "
+     "of blocks, but got 5"),
+))
+def test_what_is_wrong(call, change, text):
+    given = {"operands": [*DENSE, *LISTS, *CAPTURED], **CLAUSES, **BLOCKS,
+             **change}
+    said = call("attn_xla_forward", given.pop("operands"), [("bf16", Q)],
+                **given)
+    assert said and text in said

@@ -1,0 +1,187 @@
+#!/usr/bin/env python3
+"""attn.jax with clauses and lists of blocks on a GPU, against fp64.
+
+    jax_clauses.py [--rows 333] [--dtype bfloat16]
+
+Softcap, ALiBi, a bias, a table, sinks, documents, lists and a mix of them, under
+jit: O, LSE and the gradients of q, k, v and of what clauses read.  The truth is
+JAX's on the CPU in fp64, and an error is relative to the larger of the result
+and of the terms that were summed up.  Another vmap over the mixed case runs as
+a loop.  The exit status is 1 when something was wrong.
+"""
+
+import argparse
+import os
+import sys
+
+os.environ.setdefault("JAX_ENABLE_X64", "1")
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+
+import attn  # noqa: E402
+from attn.jax import attention  # noqa: E402
+
+HEADS, KV_HEADS = 4, 2
+#: By the type of q: of results, and of gradients.
+TOLERANCE = {"bfloat16": (1e-2, 2e-2), "float16": (2e-3, 4e-3),
+             "float32": (1e-4, 2e-4)}
+
+
+class Case:
+    """Arguments of a call that read `arrays`, and what they mean.  `floats`
+    are the names of arrays that get gradients."""
+
+    def __init__(self, name, arrays, options, score=None, sees=None,
+                 sinks=None, mask="none"):
+        self.name, self.arrays, self.options = name, arrays, options
+        self.score = score or (lambda s, a, b, h, i, j: s)
+        self.sees = sees or (lambda a, b, h, i, j: True)
+        self.sinks, self.mask = sinks, mask
+        self.floats = [name for name, array in arrays.items()
+                       if jnp.issubdtype(array.dtype, jnp.floating)]
+
+
+def cases(rng, queries, keys):
+    def normal(*shape):
+        return jnp.asarray(rng.standard_normal(shape), jnp.float32)
+
+    slopes = {"slopes": normal(HEADS)}
+    table = {"table": normal(HEADS, queries + keys)}
+    sinks = {"sinks": normal(HEADS)}
+    bias = {"bias": normal(1, HEADS, queries, keys)}
+    ids = {"ids": jnp.asarray(np.sort(rng.integers(0, 5, max(queries, keys))),
+                              jnp.int32)}
+    yield Case("plain, listed", {}, lambda a: dict(
+        block_mask=attn.BlockMask.from_mask(
+            lambda b, h, i, j: (i // 64 + j // 64) % 2 == 0, queries=queries,
+            keys=keys, block_size=64)),
+        sees=lambda a, b, h, i, j: (i // 64 + j // 64) % 2 == 0)
+    yield Case("softcap", {}, lambda a: dict(softcap=5.0, mask="causal"),
+               lambda s, a, *_: 5 * jnp.tanh(s / 5),
+               lambda a, b, h, i, j: j <= i)
+    yield Case("alibi", slopes, lambda a: dict(alibi_slopes=a["slopes"]),
+               lambda s, a, b, h, i, j: s + a["slopes"][h] * (j - i))
+    yield Case("bias", bias, lambda a: dict(bias=a["bias"]),
+               lambda s, a, b, h, i, j: s + a["bias"][0])
+    yield Case("sinks", sinks, lambda a: dict(sinks=a["sinks"]),
+               sinks="sinks")
+    yield Case("table", table, lambda a: dict(
+        score_mod=lambda s, b, h, i, j: s + a["table"][h, i - j + keys]),
+        lambda s, a, b, h, i, j: s + a["table"][h, i - j + keys])
+    yield Case("documents", ids, lambda a: dict(
+        mask_mod=lambda b, h, i, j: a["ids"][i] == a["ids"][j]),
+        sees=lambda a, b, h, i, j: a["ids"][i] == a["ids"][j])
+    mix = {**table, **sinks, **ids}
+    yield Case("mixed", mix, lambda a: dict(
+        sinks=a["sinks"],
+        mask_mod=lambda b, h, i, j: a["ids"][i] >= a["ids"][j],
+        score_mod=lambda s, b, h, i, j: jnp.tanh(s)
+        + a["table"][h, i - j + keys]),
+        lambda s, a, b, h, i, j: jnp.tanh(s) + a["table"][h, i - j + keys],
+        lambda a, b, h, i, j: a["ids"][i] >= a["ids"][j], "sinks")
+
+
+def truth(case, q, k, v, arrays, shift):
+    """O and LSE in fp64; `shift` is added to scores, for the size of sums."""
+    wide = {name: a.astype(jnp.float64) if name in case.floats else a
+            for name, a in arrays.items()}
+    q, k, v = (t.astype(jnp.float64) for t in (q, k, v))
+    k, v = (jnp.repeat(t, HEADS // KV_HEADS, 1) for t in (k, v))
+    s = jnp.einsum("bhqd,bhkd->bhqk", q, k) / q.shape[-1] ** 0.5
+    b, h, i, j = jnp.ogrid[tuple(slice(0, n) for n in s.shape)]
+    s = case.score(s, wide, b, h, i, j) + shift
+    seen = jnp.broadcast_to(case.sees(wide, b, h, i, j), s.shape)
+    s = jnp.where(seen, s, -jnp.inf)
+    if case.sinks:
+        s = jnp.concatenate([s, jnp.broadcast_to(
+            wide[case.sinks][None, :, None, None], (*s.shape[:3], 1))], -1)
+    top = jax.lax.stop_gradient(jnp.maximum(s.max(-1, keepdims=True), -1e300))
+    weights = jnp.where(jnp.isfinite(s), jnp.exp(s - top), 0)
+    total = weights.sum(-1, keepdims=True)
+    weights = weights / jnp.where(total == 0, 1, total)
+    lse = (jnp.log(jnp.where(total == 0, 1, total)) + top)[..., 0]
+    return (jnp.einsum("bhqk,bhke->bhqe", weights[..., :k.shape[2]], v), lse)
+
+
+def error(got, want, size=0.0):
+    got, want = (np.asarray(t, np.float64) for t in (got, want))
+    return np.linalg.norm(got - want) / max(np.linalg.norm(want), size, 1e-30)
+
+
+def run(case, tensors, arrays, dtype):
+    """The largest errors of results and of gradients."""
+    def ours(q, k, v, arrays):
+        return attention(q, k, v, return_lse=True, **case.options(arrays))
+
+    q, k, v, do, dlse = tensors
+    floats = {name: arrays[name] for name in case.floats}
+    rest = {name: a for name, a in arrays.items() if name not in floats}
+
+    @jax.jit
+    def both(q, k, v, floats):
+        (o, lse), pull = jax.vjp(
+            lambda q, k, v, floats: ours(q, k, v, {**floats, **rest}),
+            q, k, v, floats)
+        return o, lse, pull((do, dlse))
+
+    o, lse, found = both(q, k, v, floats)
+    with jax.default_device(jax.devices("cpu")[0]):
+        own = jax.tree.map(lambda t: jnp.asarray(np.asarray(t.astype(
+            jnp.float64))), (q, k, v, floats, do, dlse))
+        still = {name: jnp.asarray(np.asarray(a)) for name, a in rest.items()}
+        shift = jnp.zeros((q.shape[0], HEADS, q.shape[2], k.shape[2]))
+        want, pull = jax.vjp(lambda q, k, v, f, shift: truth(
+            case, q, k, v, {**f, **still}, shift), *own[:4], shift)
+        *wanted, pairs = pull((own[4], own[5]))
+    size = np.linalg.norm(np.asarray(pairs))
+    of_results = max(error(o, want[0]), error(lse, want[1]))
+    of_gradients = max(
+        [error(got, exact) for got, exact in zip(found[:3], wanted)]
+        + [error(found[3][name], wanted[3][name], size) for name in floats])
+    return of_results, of_gradients
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", type=int, default=333)
+    parser.add_argument("--dtype", default="bfloat16", choices=TOLERANCE)
+    arguments = parser.parse_args()
+    try:
+        gpu = jax.devices("cuda")[0]
+    except RuntimeError as missing:
+        sys.exit(f"expects a GPU that JAX sees: {missing}")
+    rng = np.random.default_rng(1)
+    queries, keys = arguments.rows, arguments.rows + 100
+    limits = TOLERANCE[arguments.dtype]
+    good = True
+
+    def normal(*shape, dtype=arguments.dtype):
+        return jax.device_put(jnp.asarray(rng.standard_normal(shape), dtype),
+                              gpu)
+
+    for case in cases(rng, queries, keys):
+        tensors = (normal(2, HEADS, queries, 128),
+                   normal(2, KV_HEADS, keys, 128),
+                   normal(2, KV_HEADS, keys, 128),
+                   normal(2, HEADS, queries, 128),
+                   normal(2, HEADS, queries, dtype=jnp.float32))
+        arrays = jax.device_put(case.arrays, gpu)
+        errors = run(case, tensors, arrays, arguments.dtype)
+        right = all(e <= limit for e, limit in zip(errors, limits))
+        good &= right
+        print(f"{case.name:14} results {errors[0]:.1e} gradients "
+              f"{errors[1]:.1e} {'' if right else 'WRONG'}", flush=True)
+    q, k, v = (jnp.stack([t, t * 0.5]) for t in tensors[:3])
+    looped = jax.vmap(lambda q, k, v: attention(
+        q, k, v, **case.options(arrays)))(q, k, v)
+    alone = [attention(*each, **case.options(arrays)) for each in zip(q, k, v)]
+    same = all(bool((a == b).all()) for a, b in zip(looped, alone))
+    print(f"vmap           {'the same bits' if same else 'WRONG'}")
+    return 0 if good and same else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
