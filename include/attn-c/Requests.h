@@ -36,8 +36,8 @@ typedef struct attn_capture {
 
 /* What becomes of scores, and which of them are seen, in the words of the
    dialect: the clauses captures(..), sees(..) {..}, score(..) {..},
-   document(..), softcap(..), alibi(..), bias(..) and sinks(..), each once, in
-   any order:
+   document(..), softcap(..), alibi(..), bias(..), sinks(..) and scales(..),
+   each once, in any order:
 
      captures(%near : !near)
      sees (%b, %h, %i, %j, %nq, %nk, %near) {

@@ -101,6 +101,17 @@ EqualSizes attn::equalSizesOf(func::FuncOp function) {
       for (Value array : op.clauseOperands(group))
         if (std::optional<size_t> position = positionOf(array, function))
           places[unsigned(Extent::batch)].push_back({*position, 0});
+    // Scales that are not one for all.
+    for (ClauseGroup group : kScaleGroups)
+      for (Value array : op.clauseOperands(group))
+        if (std::optional<size_t> position = positionOf(array, function)) {
+          auto type = cast<ShapedType>(array.getType());
+          for (auto [dim, extent] :
+               {std::pair(0, Extent::batch), std::pair(1, Extent::kvHeads)})
+            if (type.getDimSize(dim) != 1 &&
+                !(op.isRagged() && extent == Extent::batch))
+              places[unsigned(extent)].push_back({*position, size_t(dim)});
+        }
     for (const auto &equal : places)
       if (equal.size() > 1)
         result.push_back(equal);

@@ -21,7 +21,7 @@ using namespace mlir;
 /// All others are told by the request's own fields, or are not of this call.
 static constexpr StringLiteral kKeywords[] = {"captures", "sees",    "score",
                                               "document", "softcap", "alibi",
-                                              "bias",     "sinks"};
+                                              "bias",     "sinks",   "scales"};
 /// Of elements of captures.
 static constexpr StringLiteral kTypes[] = {"i1",  "i8",   "i16", "i32",
                                            "i64", "bf16", "f16", "f32"};

@@ -13,14 +13,14 @@ static constexpr StringLiteral kCaptures = "captures", kSees = "sees",
                                kScore = "score", kBlocks = "blocks",
                                kSinks = "sinks", kRagged = "ragged",
                                kLengths = "lengths", kPages = "pages",
-                               kTransposed = "transposed",
+                               kScales = "scales", kTransposed = "transposed",
                                kGradients = "gradients";
 
 ArrayRef<StringLiteral> ClauseParser::keywords(StringRef op) {
   static constexpr StringLiteral all[] = {
-      kCaptures, kSees,  kScore,      "document", "softcap",
-      "alibi",   "bias", kBlocks,     kSinks,     kRagged,
-      kLengths,  kPages, kTransposed, kGradients};
+      kCaptures, kSees,  kScore,  "document",  "softcap",
+      "alibi",   "bias", kBlocks, kSinks,      kRagged,
+      kLengths,  kPages, kScales, kTransposed, kGradients};
   constexpr size_t ofGradients = 2;
   bool isBackward = op == BackwardOp::getOperationName();
   return ArrayRef(all).drop_back(isBackward ? 0 : ofGradients);
@@ -48,6 +48,8 @@ ParseResult ClauseParser::parse(SMLoc loc, StringRef keyword) {
         [&] { return parseOperands(group(ClauseGroup::pageTable)); });
   if (keyword == kLengths)
     return inBrackets([&] { return parseLengths(); });
+  if (keyword == kScales)
+    return inBrackets([&] { return parseScales(); });
   if (keyword == kBlocks)
     return inBrackets([&] {
       return parseLists(ClauseGroup::partial, ClauseGroup::full,
@@ -162,6 +164,36 @@ ParseResult ClauseParser::parseLengths() {
   if (parser.parseKeyword("k"))
     return failure();
   return parseOperands(group(ClauseGroup::usedKeys));
+}
+
+/// What scales are of, in the order of kScaleGroups.
+static constexpr StringLiteral kScaled[] = {"q", "k", "v"};
+
+ParseResult ClauseParser::parseScales() {
+  SMLoc loc = parser.getCurrentLocation();
+  SmallVector<UnresolvedOperands *> inOrder;
+  auto parseOne = [&]() -> ParseResult {
+    for (auto [name, which] : llvm::zip_equal(kScaled, kScaleGroups)) {
+      if (!group(which).names.empty() ||
+          failed(parser.parseOptionalKeyword(name)))
+        continue;
+      inOrder.push_back(&group(which));
+      group(which).loc = parser.getCurrentLocation();
+      return parser.parseOperand(group(which).names.emplace_back());
+    }
+    return parser.emitError(parser.getCurrentLocation())
+           << "expects q %scale, k %scale or v %scale, each once";
+  };
+  SmallVector<Type> types;
+  if (parser.parseCommaSeparatedList(parseOne) ||
+      parser.parseColonTypeList(types))
+    return failure();
+  if (types.size() != inOrder.size())
+    return parser.emitError(loc) << "expects " << inOrder.size()
+                                 << " types, but got " << types.size();
+  for (auto [scale, type] : llvm::zip_equal(inOrder, types))
+    scale->types = {type};
+  return success();
 }
 
 ParseResult ClauseParser::parseLists(ClauseGroup partial, ClauseGroup full,
@@ -465,6 +497,24 @@ static void printRagged(AttentionOpInterface op, OpAsmPrinter &printer) {
   printer << " : " << offsets.getTypes() << ')';
 }
 
+static void printScales(AttentionOpInterface op, OpAsmPrinter &printer) {
+  SmallVector<std::pair<StringRef, Value>> scales;
+  for (auto [name, which] : llvm::zip_equal(kScaled, kScaleGroups))
+    for (Value scale : op.clauseOperands(which))
+      scales.push_back({name, scale});
+  if (scales.empty())
+    return;
+  printer << ' ' << kScales << '(';
+  llvm::interleaveComma(scales, printer, [&](const auto &scale) {
+    printer << scale.first << ' ' << scale.second;
+  });
+  printer << " : ";
+  llvm::interleaveComma(scales, printer, [&](const auto &scale) {
+    printer << scale.second.getType();
+  });
+  printer << ')';
+}
+
 void attn::printClauses(AttentionOpInterface op, OpAsmPrinter &printer) {
   if (!op.hasClauses())
     return;
@@ -487,5 +537,6 @@ void attn::printClauses(AttentionOpInterface op, OpAsmPrinter &printer) {
     printer << ' ' << kLengths << "(k " << used << " : " << used.getTypes()
             << ')';
   printOperands(printer, kPages, op.clauseOperands(ClauseGroup::pageTable));
+  printScales(op, printer);
   printGradients(op, printer);
 }

@@ -6,6 +6,7 @@
 //   transposed(partial %c, %i, full %c, %i : types)
 //   sinks(%x : type) gradients(%x, ..)
 //   lengths(k %x : type) pages(%x : type)
+//   scales(q %x, k %x, v %x : types)
 //
 // Captures come before the regions that name them.  What a short form captures
 // follows the other captures, in the order in which forms are printed.
@@ -60,6 +61,7 @@ private:
                                bool hasSize);
   mlir::ParseResult parseSize();
   mlir::ParseResult parseLengths();
+  mlir::ParseResult parseScales();
   mlir::ParseResult parseGradients();
   mlir::ParseResult parseRagged();
   mlir::ParseResult addCaptures();

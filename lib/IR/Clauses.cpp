@@ -92,6 +92,12 @@ static std::string nameOf(ClauseGroup group, unsigned number) {
     return "lengths of k";
   case ClauseGroup::pageTable:
     return "table of pages";
+  case ClauseGroup::scaleQ:
+    return "scale of q";
+  case ClauseGroup::scaleK:
+    return "scale of k";
+  case ClauseGroup::scaleV:
+    return "scale of v";
   }
   llvm_unreachable("closed enum");
 }
@@ -202,6 +208,9 @@ std::string attn::firstClause(Operation *op) {
     return "lengths";
   if (!attention.clauseOperands(ClauseGroup::pageTable).empty())
     return "pages";
+  for (ClauseGroup scale : kScaleGroups)
+    if (!attention.clauseOperands(scale).empty())
+      return "scales";
   return attention.captures().empty() ? "" : "captures";
 }
 

@@ -180,6 +180,12 @@ attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
                      !op.clauseOperands(ClauseGroup::sinks).empty()};
   problem.ragged = raggedOf(op);
   problem.place = placeOf(op);
+  auto isScaled = [&](ClauseGroup scale) {
+    return !op.clauseOperands(scale).empty();
+  };
+  problem.scales = {isScaled(ClauseGroup::scaleQ),
+                    isScaled(ClauseGroup::scaleK),
+                    isScaled(ClauseGroup::scaleV)};
   countGradients(op, problem.clauses);
   if (Region *sees = op.sees())
     problem.clauses.seesCost = costOf(*sees);

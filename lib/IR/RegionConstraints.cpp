@@ -1,8 +1,8 @@
 //===- RegionConstraints.cpp - What clauses of attention demand -----------===//
 //
 // The constraints of what clauses take, in the numbers of the ops'
-// descriptions: C22 to C28, C33 to C36, and of gradients C29 to C31.  C37 is
-// in CaptureShapes.cpp.
+// descriptions: C22 to C28, C33 to C36, C38, and of gradients C29 to C31.  C37
+// is in CaptureShapes.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -141,11 +141,11 @@ public:
   explicit ClauseVerifier(AttentionOpInterface op) : op(op) {}
 
   LogicalResult verify() {
-    return success(succeeded(verifyCaptures(op, op.captures())) &&
-                   succeeded(blocks()) && succeeded(sinks()) &&
-                   succeeded(offsets()) && succeeded(diagonal()) &&
-                   succeeded(kept()) && succeeded(lengths()) &&
-                   succeeded(pages()) && succeeded(gradients()));
+    return success(
+        succeeded(verifyCaptures(op, op.captures())) && succeeded(blocks()) &&
+        succeeded(sinks()) && succeeded(offsets()) && succeeded(diagonal()) &&
+        succeeded(kept()) && succeeded(lengths()) && succeeded(pages()) &&
+        succeeded(scales()) && succeeded(gradients()));
   }
   LogicalResult verifyRegions() {
     return success(succeeded(regions()) && succeeded(verifyCaptureShapes(op)) &&
@@ -161,6 +161,7 @@ private:
   LogicalResult diagonal();    // C34
   LogicalResult lengths();     // C35
   LogicalResult pages();       // C36
+  LogicalResult scales();      // C38
   LogicalResult gradients();   // C29
   LogicalResult derivatives(); // C30
 
@@ -356,13 +357,40 @@ LogicalResult ClauseVerifier::pages() {
   return success();
 }
 
+LogicalResult ClauseVerifier::scales() {
+  for (ClauseGroup group : kScaleGroups) {
+    OperandRange scales = op.clauseOperands(group);
+    if (scales.empty())
+      continue;
+    if (op.direction() == Direction::backward)
+      return op->emitOpError(
+          "expects no scales(..) for gradients, but got some");
+    if (scales.size() != 1)
+      return op->emitOpError("expects one array of scales, but got ")
+             << scales.size();
+    auto type = cast<ShapedType>(scales.front().getType());
+    int64_t batch = op.isRagged() ? ShapedType::kDynamic : sizeOf("q", 0),
+            heads = sizeOf("k", 1);
+    auto isFor = [&](int64_t size, int64_t all) {
+      return size == 1 || compatible(size, all);
+    };
+    if (!type.getElementType().isF32() || type.getRank() != 2 ||
+        !isFor(type.getDimSize(0), batch) || !isFor(type.getDimSize(1), heads))
+      return op->emitOpError("expects scales of f32, [1 or batch, 1 or key "
+                             "heads], here ")
+             << SizeForPeople{batch} << " x " << SizeForPeople{heads}
+             << ", but got " << type;
+  }
+  return success();
+}
+
 LogicalResult ClauseVerifier::kept() {
   if (!op.array("weights") || !op.hasClauses())
     return success();
   return op->emitOpError(
       "expects no weights to be kept of attention with "
-      "captures, sees, score, blocks, sinks, ragged, lengths or pages, but got "
-      "both");
+      "captures, sees, score, blocks, sinks, ragged, lengths, pages or scales, "
+      "but got both");
 }
 
 LogicalResult ClauseVerifier::offsets() {

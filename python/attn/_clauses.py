@@ -15,6 +15,7 @@ import ctypes
 import math
 import numbers
 import os
+import sys
 import threading
 from typing import Any, Callable, Hashable, NamedTuple, Optional, Sequence
 
@@ -31,10 +32,13 @@ from ._warn import warn
 
 #: Arguments of which clauses are made.
 NAMES = ("mask_mod", "score_mod", "softcap", "alibi_slopes", "bias",
-         "attn_mask", "sinks")
+         "attn_mask", "sinks", "q_scale", "k_scale", "v_scale")
 
 #: Those that are scores in short, and the clauses for them.
 _SHORT = (("softcap", "softcap"), ("alibi_slopes", "alibi"), ("bias", "bias"))
+
+#: What is scaled at run time.
+SCALED = ("q_scale", "k_scale", "v_scale")
 
 
 class Clauses(NamedTuple):
@@ -136,6 +140,26 @@ class _Maker:
                             f"{dtype_of(array)}")
         self.short("sinks", array, "sinks", source)
 
+    def scales(self, given: dict[str, Any]) -> None:
+        names, types = [], []
+        for argument in SCALED:
+            if argument not in given:
+                continue
+            scale = given[argument]
+            shape = _shape_of(scale, argument)
+            if len(shape) != 2 or shape[0] not in (1, self.sizes[0]):
+                raise ValueError(
+                    f"{argument}: expects a number or shape [batch, kv_heads], "
+                    f"either of which may be 1, here batch {self.sizes[0]}, "
+                    f"but got {list(shape)}")
+            if dtype_of(scale) != "float32":
+                raise TypeError(f"{argument}: expects float32, but got "
+                                f"{dtype_of(scale)}")
+            capture = self.captures.add(scale, argument)
+            names.append(f"{argument[0]} %{capture.name}")
+            types.append(f"!{capture.name}")
+        self.clauses.append(f"scales({', '.join(names)} : {', '.join(types)})")
+
     def function(self, function: Any, keyword: str) -> None:
         self.regions.append(trace(function, keyword, self.captures))
 
@@ -200,7 +224,31 @@ def _made(sizes: tuple[int, ...], given: dict[str, Any]) -> _Maker:
         maker.bias(given["bias"])
     if "sinks" in given:
         maker.sinks(given["sinks"])
+    if any(name in given for name in SCALED):
+        maker.scales(given)
     return maker
+
+
+def scale_like(value: Any, q: Any, argument: str) -> Any:
+    """A scale of an operand as an array of rank 2, on the GPU of q: numbers,
+    and tensors with one of them, become [1, 1]."""
+    if value is None:
+        return None
+    if is_torch(value):
+        if value.numel() == 1 and value.dim() != 2:
+            value = value.reshape(1, 1)
+        return value
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        if is_array(value):
+            return value
+        raise TypeError(f"{argument}: expects a number or an array of float32, "
+                        f"but got {type_name(value)}")
+    if not is_torch(q):
+        raise TypeError(f"{argument}: expects an array of float32 of shape "
+                        f"[1, 1] beside arrays that are not PyTorch's, but got "
+                        f"a number")
+    torch = sys.modules["torch"]
+    return q.new_full((1, 1), float(value), dtype=torch.float32)
 
 
 # -- Texts that are known --------------------------------------------------

@@ -73,6 +73,7 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
             score_mod: Optional[Callable[..., Any]] = None,
             softcap: Optional[float] = None, alibi_slopes: Any = None,
             bias: Any = None, attn_mask: Any = None, sinks: Any = None,
+            q_scale: Any = None, k_scale: Any = None, v_scale: Any = None,
             stream: Any = None) -> Any:
     """softmax(scale q k^T, masked) v on a GPU; queued, not waited for.
 
@@ -99,8 +100,7 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     up to 256, and rows begin at multiples of 16 bytes.  Weights are rounded to
     f8e4m3 too, which costs about 3 % of error against exact weights.  Tensors
     that were divided by q_scale, k_scale and v_scale when they were rounded
-    are put right by scale = q_scale * k_scale / sqrt(head_dim) and
-    o * v_scale.  A scale is part of a kernel, so each new value compiles once.
+    are put right by these.
 
     causal      query i sees keys j <= i, counted from the first query and
                 key; queries behind a cache of keys need
@@ -147,6 +147,11 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
                 broadcasts: bool, what is seen, or floats that are added
     sinks       [heads], f32: a score of each head that has no value, so that
                 the weights of a row sum to less than 1.  lse includes it
+    q_scale, k_scale, v_scale  what q, k and v are to be multiplied by: f32 of
+                shape [batch, kv_heads], either of which may be 1, on the GPU,
+                or a number beside PyTorch's tensors.  They are read when the
+                kernel runs; those of q and k are not negative.  `scale` is
+                part of a kernel, so each new value of it compiles once
     stream      a CUstream's number, or an object that has one; by default the
                 current stream of the arrays' library.  A caller who gives a
                 stream orders it after the writes to the arrays
@@ -171,14 +176,17 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
             and scratch is None and block_mask is None and not keep_weights
             and mask_mod is None and score_mod is None and softcap is None
             and alibi_slopes is None and bias is None and attn_mask is None
-            and sinks is None):
+            and sinks is None and q_scale is None and k_scale is None
+            and v_scale is None):
         short = paths.get(type(q))
         if short is not None:
             return short.forward(q, k, v, (
                 causal, scale, window, mask, words, machine, schedule,
                 precision))
     asked = {name: value for name, value in zip(_clauses.NAMES, (
-        mask_mod, score_mod, softcap, alibi_slopes, bias, attn_mask, sinks))
+        mask_mod, score_mod, softcap, alibi_slopes, bias, attn_mask, sinks,
+        *(_clauses.scale_like(scale, q, name) for name, scale in zip(
+            _clauses.SCALED, (q_scale, k_scale, v_scale)))))
         if value is not None}
     short = paths.get(type(q))
     if (short is not None and stream is None and out is None and lse is None
@@ -200,6 +208,11 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
             library.refuse_place(name, value)
         if keep_weights:
             raise UnsupportedError(NOT_KEPT)
+        scaled = [name for name in _clauses.SCALED if name in asked]
+        if scaled:
+            raise UnsupportedError(
+                f"no kernel is called from JAX with {', '.join(scaled)}; "
+                f"attn.forward takes them with arrays of PyTorch and CuPy")
         attention = importlib.import_module("attn.jax").attention
         return attention(q, k, v, return_lse=words == 1,
                          return_lse_low=words == 2, block_mask=block_mask,

@@ -23,7 +23,7 @@ from ._arrays import Array, type_name
 from ._block_lists import describe_elements
 from ._errors import UnsupportedError
 from ._problem import mask_of_server, scale_number
-from ._torch_ops import TAGS, _library, _no_lse
+from ._torch_ops import EIGHT_BITS, TAGS, _library, _no_lse, _result_dtype
 from ._dlpack import row_major
 from ._launch import result_strides
 
@@ -34,7 +34,8 @@ _BITS = {torch.int32: 32, torch.int64: 64}
 _library.define(
     "with_kvcache(Tensor q, Tensor k_cache, Tensor v_cache, "
     "Tensor cache_seqlens, Tensor? page_table, str mask, float? scale, "
-    "float? softcap, bool with_lse, str? schedule) -> (Tensor, Tensor)",
+    "float? softcap, bool with_lse, str? schedule, Tensor? q_scale=None, "
+    "Tensor? k_scale=None, Tensor? v_scale=None) -> (Tensor, Tensor)",
     tags=TAGS)
 
 
@@ -44,8 +45,9 @@ def _heads_first(tensor: Tensor) -> Tensor:
 
 def _kernel(q: Tensor, k_cache: Tensor, v_cache: Tensor, cache_seqlens: Tensor,
             page_table: Optional[Tensor], mask: str, scale: Optional[float],
-            softcap: Optional[float], with_lse: bool, schedule: Optional[str]
-            ) -> tuple[Tensor, Tensor]:
+            softcap: Optional[float], with_lse: bool, schedule: Optional[str],
+            q_scale: Optional[Tensor] = None, k_scale: Optional[Tensor] = None,
+            v_scale: Optional[Tensor] = None) -> tuple[Tensor, Tensor]:
     def place(stream: int, device: int) -> _launch.Placed:
         named = [("used_keys", cache_seqlens)]
         if page_table is not None:
@@ -55,11 +57,15 @@ def _kernel(q: Tensor, k_cache: Tensor, v_cache: Tensor, cache_seqlens: Tensor,
 
     heads_first = [_heads_first(each) for each in (q, k_cache, v_cache)]
     clauses = None
-    if softcap is not None:
+    asked = {name: value for name, value in (
+        ("softcap", softcap), *zip(_clauses.SCALED,
+                                   (q_scale, k_scale, v_scale)))
+        if value is not None}
+    if asked:
         keys = k_cache.shape[1] * (1 if page_table is None
                                    else page_table.shape[1])
         sizes = (*heads_first[0].shape[:3], keys)
-        clauses = _clauses.clauses_of(sizes, {"softcap": softcap})
+        clauses = _clauses.clauses_of(sizes, asked)
     results, _ = _launch.launch(
         *heads_first, mask=mask, scale=scale, lse_words=int(with_lse),
         schedule=schedule, clauses=clauses, place_of_rows=place)
@@ -77,12 +83,13 @@ def _described(tensor: Tensor, name: str, stream: int, device: int) -> Array:
 
 def _fake(q: Tensor, k_cache: Tensor, v_cache: Tensor, cache_seqlens: Tensor,
           page_table: Optional[Tensor], mask: str, scale: Optional[float],
-          softcap: Optional[float], with_lse: bool, schedule: Optional[str]
-          ) -> tuple[Tensor, Tensor]:
+          softcap: Optional[float], with_lse: bool, schedule: Optional[str],
+          *_: Optional[Tensor]) -> tuple[Tensor, Tensor]:
     batch, queries, heads, _ = q.shape
     sizes = (batch, heads, queries, v_cache.shape[3])
     o = q.new_empty_strided(
-        sizes, result_strides(sizes, _heads_first(q).stride()))
+        sizes, result_strides(sizes, _heads_first(q).stride()),
+        dtype=_result_dtype(q))
     if not with_lse:
         return _heads_first(o), _no_lse(q)
     return _heads_first(o), q.new_empty_strided(
@@ -116,6 +123,17 @@ def _check_tensors(q: Any, k_cache: Any, v_cache: Any) -> None:
             "expects q [batch, queries, heads, head_dim], k_cache [batch, "
             "keys, kv_heads, head_dim] or [pages, tokens of a page, kv_heads, "
             f"head_dim], and v_cache likewise, but got {', '.join(shapes)}")
+
+
+def _check_types(q: Tensor, k_cache: Tensor, v_cache: Tensor) -> None:
+    if q.dtype == k_cache.dtype == v_cache.dtype:
+        return
+    hint = ""
+    if k_cache.dtype in EIGHT_BITS and q.dtype not in EIGHT_BITS:
+        hint = (f"; a cache of {k_cache.dtype} has queries of that type: round "
+                f"q / q_descale to it, and give q_descale")
+    raise TypeError(f"expects q, k_cache and v_cache of one type, but got "
+                    f"{q.dtype}, {k_cache.dtype} and {v_cache.dtype}{hint}")
 
 
 def _lengths(cache_seqlens: Any, q: Tensor) -> Tensor:
@@ -188,6 +206,7 @@ def attention_with_kvcache(
         softmax_scale: Optional[float] = None,
         window_size: Sequence[Optional[int]] = (-1, -1),
         softcap: Optional[float] = None, num_splits: int = 0,
+        q_descale: Any = None, k_descale: Any = None, v_descale: Any = None,
         return_softmax_lse: bool = False, schedule: Optional[str] = None,
         check: bool = False) -> Any:
     """Attention of new tokens on a cache of keys and values, on a GPU.
@@ -213,15 +232,24 @@ def attention_with_kvcache(
     causal         query i of n sees keys up to length - n + i
     window_size    (left, right), counted from the same corner; -1 is no bound
     softcap        scores become softcap * tanh(score / softcap)
+    q_descale, k_descale, v_descale  what q, k_cache and v_cache are to be
+                   multiplied by: f32 [batch, kv_heads] on the GPU, either of
+                   which may be 1, or a number.  They are read when the kernel
+                   runs; those of q and k are not negative
     num_splits     blocks that share the keys of a sequence: 0 is derived
     schedule       overrules the choice, as in attn.forward
     check          wait for lengths and table, and see whether they are in
                    range; an entry that is no page is undefined without it
 
+    On Hopper all three may be float8_e4m3fn, of which o is bf16: the bytes of
+    a step are then half of those of bf16.  head_dim and head_dim_v are
+    multiples of 16.
+
     Nothing waits for the GPU: a captured CUDA graph is right for the lengths
     and pages that it finds when it is replayed.  There are no gradients.
     """
     _check_tensors(q, k_cache, v_cache)
+    _check_types(q, k_cache, v_cache)
     if page_table is not None and block_table is not None:
         raise ValueError("expects page_table or block_table, which are the "
                          "same, but got both")
@@ -237,5 +265,8 @@ def attention_with_kvcache(
         q, k_cache, v_cache, lengths, table,
         mask_of_server(causal, window_size),
         scale_number(softmax_scale), softcap, return_softmax_lse,
-        schedule if num_splits == 0 else _schedule(num_splits))
+        schedule if num_splits == 0 else _schedule(num_splits),
+        *(_clauses.scale_like(scale, q, name) for name, scale in (
+            ("q_descale", q_descale), ("k_descale", k_descale),
+            ("v_descale", v_descale))))
     return (o, lse) if return_softmax_lse else o

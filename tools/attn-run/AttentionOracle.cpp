@@ -90,6 +90,16 @@ oracle::Clauses AttentionOracle::clausesOf(const Part &part) const {
     };
   if (all.sinks)
     own.sinks = all.sinks + part.first.head;
+  int64_t ofBatch = part.first.batch,
+          ofHead = part.first.head /
+                   (attention.problem.heads / attention.problem.kvHeads);
+  auto within = [ofBatch, ofHead](const auto &scale) {
+    return [&scale, ofBatch, ofHead](int64_t batch, int64_t keyHead) {
+      return scale(batch + ofBatch, keyHead + ofHead);
+    };
+  };
+  own.scaleOfProducts = within(all.scaleOfProducts);
+  own.scaleOfValues = within(all.scaleOfValues);
   return own;
 }
 

@@ -104,6 +104,9 @@ public:
       fillRandom(array(ClauseGroup::sinks, 0), ~seed, 1);
     if (has(ClauseGroup::usedKeys))
       drawLengths(array(ClauseGroup::usedKeys, 0));
+    for (ClauseGroup scale : kScaleGroups)
+      if (has(scale))
+        drawScales(array(scale, 0), unsigned(scale));
     drawLists(ClauseGroup::partial, ClauseGroup::transposedPartial, 0);
     drawLists(ClauseGroup::full, ClauseGroup::transposedFull, 1);
     if (!has(ClauseGroup::offsets))
@@ -129,6 +132,14 @@ private:
       lengths.setWhole(index, drawn % 8 == 0   ? 0
                               : drawn % 8 == 1 ? keys
                                                : some);
+    });
+  }
+
+  /// From 1/4 to 1, so that scores are no larger than without.
+  void drawScales(HostBytes &scales, uint64_t number) {
+    uint64_t counter = mixed(seed + number);
+    forEachIndex(scales.shape.sizes, [&](llvm::ArrayRef<int64_t> index) {
+      scales.set(index, double(1 + mixed(counter++) % 4) / 4);
     });
   }
 

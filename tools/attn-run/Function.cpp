@@ -308,6 +308,8 @@ static SmallVector<int64_t> largestSizes(const Attention &attention,
     return {p.batch};
   if (group == ClauseGroup::offsets)
     return {p.batch + 1};
+  if (llvm::is_contained(kScaleGroups, group))
+    return {p.batch, p.kvHeads};
   if (group == ClauseGroup::captures)
     return SmallVector<int64_t>(
         rank, std::max({p.batch, p.heads, p.queries, p.keys}));

@@ -255,6 +255,8 @@ static std::string describeClauses(AttentionOpInterface op) {
     out << ", sinks";
   if (Placement place = placeOf(op); place.any())
     out << ", " << str(place);
+  if (OperandScales scales = problemOf(op).scales; scales.any())
+    out << ", " << str(scales);
   return text;
 }
 

@@ -7,9 +7,10 @@
 First o and lse of random problems against fp64: grouped heads, one query to
 eight, every mask, keys that fill no tile, more parts than tiles of keys, rows
 that see nothing; and caches of which each sequence has some tokens, in order or
-in shuffled pages, with NaN behind them.  Then the rate at which K and V are read, in GB/s, where every
+in shuffled pages, of 16 bits or of eight with scales, with NaN behind them.  Then the rate at which K and V are read, in GB/s, where every
 byte counts once, of the derived choice, and of PyTorch's attention by cuDNN and
-by FlashAttention-2 beside it; and of the same cache with lengths, and in pages.
+by FlashAttention-2 beside it; and of the same cache with lengths, in pages, and
+of eight bits, whose bytes are half.
 All take turns, and L2 is overwritten before each call.  With --sweep also the time of many tiles and numbers of parts, from which
 constants of the cost model are fitted.  Needs the package and PyTorch.  The
 exit status is 1 when a result is wrong.
@@ -191,6 +192,19 @@ def paged(tensor: torch.Tensor, page: int, order: torch.Tensor,
     return pool
 
 
+EIGHT_BITS = torch.float8_e4m3fn
+
+
+def rounded(tensor: torch.Tensor, scale: torch.Tensor
+            ) -> tuple[torch.Tensor, torch.Tensor]:
+    """[batch, rows, heads, d] over scales [batch, key heads] in eight bits, and
+    what these stand for."""
+    of_head = scale.repeat_interleave(tensor.shape[2] // scale.shape[1], 1)
+    of_head = of_head[:, None, :, None]
+    few = (tensor.float() / of_head).to(EIGHT_BITS)
+    return few, few.double() * of_head.double()
+
+
 def wrong_placed(seed: int) -> list[str]:
     """What is wrong with a random cache, in words."""
     draw = random.Random(seed)
@@ -198,20 +212,30 @@ def wrong_placed(seed: int) -> list[str]:
     batch, kv_heads = draw.choice((1, 2, 5)), draw.choice((1, 2))
     group, queries = draw.choice((1, 2, 4, 8)), draw.choice((1, 1, 2, 4, 70))
     dim = draw.choice((64, 80, 128))
-    dtype = draw.choice((torch.bfloat16, torch.float16))
+    dtype = draw.choice((torch.bfloat16, torch.float16, EIGHT_BITS))
     page = draw.choice((0, 8, 16, 24, 64, 128, 256))
     keys = draw.choice((48, 512, 2304)) // (page or 1) * (page or 1) or page
     causal, window = draw.random() < 0.7, draw.choice(((-1, -1), (-1, -1), (300, 2)))
     splits = draw.choice((0, 0, 2, 7))
     used = [draw.choice((0, 1, keys, draw.randint(0, keys))) for _ in range(batch)]
-    q = rows(batch, queries, kv_heads * group, dim, dtype)
-    k, v = (rows(batch, keys, kv_heads, dim, dtype) for _ in "kv")
+    drawn = torch.bfloat16 if dtype == EIGHT_BITS else dtype
+    q = rows(batch, queries, kv_heads * group, dim, drawn)
+    k, v = (rows(batch, keys, kv_heads, dim, drawn) for _ in "kv")
+    wide, scales = [q, k, v], {}
+    if dtype == EIGHT_BITS:
+        for name, tensor in zip("qkv", wide):
+            of = (batch if draw.random() < 0.5 else 1,
+                  kv_heads if draw.random() < 0.5 else 1)
+            scales[f"{name}_descale"] = torch.rand(*of, device="cuda") + 0.5
+        (q, k, v), wide = zip(*(
+            rounded(t, scale.expand(batch, kv_heads))
+            for t, scale in zip(wide, scales.values())))
     exact, lse_exact = [], []
     mask = ("none" if not causal and window == (-1, -1) else "causal_bottom_right"
             if window == (-1, -1) else f"window<{window[0]}, {0 if causal else window[1]}>")
     for number, length in enumerate(used):
-        one = [t[number:number + 1, :length if t is not q else None].double()
-               .transpose(1, 2) for t in (q, k, v)]
+        one = [t[number:number + 1, :length if t is not wide[0] else None]
+               .double().transpose(1, 2) for t in wide]
         if length == 0:
             exact.append(torch.zeros_like(one[0]))
             lse_exact.append(one[0][..., 0] - float("inf"))
@@ -220,8 +244,10 @@ def wrong_placed(seed: int) -> list[str]:
         exact.append(o)
         lse_exact.append(lse)
     for number, length in enumerate(used):
-        k[number, length:] = v[number, length:] = float("nan")
-    table, nan = None, float("nan")
+        for tensor in (k, v):
+            tensor[number, length:] = torch.full(
+                (), float("nan"), device="cuda").to(dtype)
+    table = None
     if page:
         order = torch.randperm(batch * keys // page, device="cuda")
         first = draw.random() < 0.5
@@ -234,11 +260,11 @@ def wrong_placed(seed: int) -> list[str]:
     o, lse = attn.attention_with_kvcache(
         q, k, v, cache_seqlens=lengths, page_table=table, causal=causal,
         window_size=window, num_splits=splits, return_softmax_lse=True,
-        check=True)
+        check=True, **scales)
     errors = {"o": (reference.relative_error(o.transpose(1, 2), torch.cat(exact)),
-                    reference.TOLERANCE[dtype]),
+                    reference.tolerance(dtype, keys)),
               "lse": (reference.lse_error(lse, torch.cat(lse_exact)),
-                      reference.LSE_TOLERANCE)}
+                      reference.lse_tolerance(dtype, dim))}
     where = (f"placed {seed}: {batch} x {kv_heads * group}/{kv_heads} heads, "
              f"{queries} queries, {used} of {keys} keys, pages of {page}, d {dim}, "
              f"{dtype}, {mask}, {splits} splits")
@@ -266,13 +292,24 @@ def placed(clock: Clock, batch: int, keys: int) -> list[dict[str, Any]]:
             return attn.attention_with_kvcache(
                 q, *pools, cache_seqlens=lengths, page_table=table)
         calls[f"pages of {page}"] = call
+    few = [t.to(EIGHT_BITS) for t in (q, k, v)]
+    scale = torch.full((batch, 8), 0.5, device="cuda")
+
+    def in_eight_bits() -> Any:
+        return attn.attention_with_kvcache(
+            *few, cache_seqlens=lengths, q_descale=scale, k_descale=scale,
+            v_descale=scale)
+    calls["eight bits"] = in_eight_bits
+    calls = {name: call for name, call in calls.items() if runs(call)}
     times = clock.in_turns(calls)
-    size = 2 * batch * 8 * keys * DIM * q.element_size()
+    elements = 2 * batch * 8 * keys * DIM
+    sizes = {name: elements * (1 if name == "eight bits" else q.element_size())
+             for name in calls}
     print(f"{batch:4} x {keys:6} keys 32/8: "
-          + ", ".join(f"{name} {size / 1e9 / t:5.0f} ({1e6 * t:.1f} us)"
+          + ", ".join(f"{name} {sizes[name] / 1e9 / t:5.0f} ({1e6 * t:.1f} us)"
                       for name, t in times.items()), flush=True)
     return [dict(batch=batch, keys=keys, place=name, seconds=seconds,
-                 gb_per_s=size / 1e9 / seconds)
+                 gb_per_s=sizes[name] / 1e9 / seconds)
             for name, seconds in times.items()]
 
 

@@ -2,78 +2,8 @@
 #ifndef ATTN_IR_ATTNOPS_TD
 #define ATTN_IR_ATTNOPS_TD
 
-include "attn/IR/AttentionInterface.td"
+include "attn/IR/AttentionOp.td"
 include "attn/IR/AttnAttrs.td"
-include "attn/IR/AttnDialect.td"
-include "mlir/IR/OpAsmInterface.td"
-include "mlir/IR/OpBase.td"
-include "mlir/Interfaces/InferTypeOpInterface.td"
-include "mlir/Interfaces/SideEffectInterfaces.td"
-
-def Attn_Shaped : AnyTypeOf<[AnyRankedTensor, AnyMemRef],
-                            "ranked tensor or memref">;
-
-/// What is common to the ops is written once, over the interface.
-class Attn_AttentionOp<string mnemonic, list<Trait> traits = []>
-    : Op<Attn_Dialect, mnemonic, traits # [
-        Attn_AttentionOpInterface, IsolatedFromAbove,
-        DeclareOpInterfaceMethods<OpAsmOpInterface,
-                                  ["getAsmBlockArgumentNames"]>,
-        DeclareOpInterfaceMethods<ConditionallySpeculatable>,
-        DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
-        DeclareOpInterfaceMethods<ReifyRankedShapedTypeOpInterface,
-                                  ["reifyResultShapes"]>]> {
-  let results = (outs Variadic<AnyRankedTensor>:$results);
-  let regions = (region VariadicRegion<AnyRegion>:$functions);
-  let hasVerifier = 1;
-  let hasRegionVerifier = 1;
-  let hasCustomAssemblyFormat = 1;
-  code attentionMethods = [{
-    /// The destinations, which come behind what clauses take.
-    ::mlir::OperandRange getOuts();
-    static ::attn::Direction direction();
-    static ::llvm::ArrayRef<::llvm::StringLiteral> inputRoles();
-    static ::llvm::ArrayRef<::llvm::StringLiteral> outputRoles();
-    static ::llvm::ArrayRef<::attn::OperandClause> operandClauses();
-  }];
-  let extraClassDefinition = [{
-    ::llvm::LogicalResult $cppClass::verify() {
-      return ::attn::verifyAttention(*this);
-    }
-    ::llvm::LogicalResult $cppClass::verifyRegions() {
-      return ::attn::verifyRegions(*this);
-    }
-    ::mlir::ParseResult $cppClass::parse(::mlir::OpAsmParser &parser,
-                                         ::mlir::OperationState &result) {
-      return ::attn::parseAttention(parser, result, inputRoles(),
-                                    operandClauses());
-    }
-    void $cppClass::print(::mlir::OpAsmPrinter &printer) {
-      ::attn::printAttention(*this, printer);
-    }
-    ::mlir::OperandRange $cppClass::getOuts() {
-      return ::attn::behindClauses(*this, getRest());
-    }
-    void $cppClass::getAsmBlockArgumentNames(
-        ::mlir::Region &region, ::mlir::OpAsmSetValueNameFn name) {
-      ::attn::nameArguments(region, name);
-    }
-    ::mlir::Speculation::Speculatability $cppClass::getSpeculatability() {
-      return isOnTensors() ? ::mlir::Speculation::Speculatable
-                           : ::mlir::Speculation::NotSpeculatable;
-    }
-    void $cppClass::getEffects(::llvm::SmallVectorImpl<
-        ::mlir::SideEffects::EffectInstance<::mlir::MemoryEffects::Effect>>
-        &effects) {
-      ::attn::addEffects(*this, inputs().size(), effects);
-    }
-    ::llvm::LogicalResult $cppClass::reifyResultShapes(
-        ::mlir::OpBuilder &builder,
-        ::mlir::ReifiedRankedShapedTypeDims &reified) {
-      return ::attn::reifyShapes(*this, builder, reified);
-    }
-  }];
-}
 
 def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
   let summary = "attention, forward: softmax(scale Q K^T + mask) V";
@@ -218,6 +148,27 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
         : memref<64x32x1x128xbf16>, memref<?x8x16x128xbf16>, memref<?x8x16x128xbf16>
     ```
 
+    **Scales of operands.** `scales(q %a, k %b, v %c)`, each of them optional, are
+    what Q, K and V were divided by when they were rounded to few bits: a number
+    for each batch entry and key head, `[batch, kv_heads]` of f32, either of
+    which may be a static 1 for all. They are read on the device, so nothing is compiled
+    anew for others:
+
+    ```
+    S = scale a b Q K^T     O = c softmax(S) V     LSE is that of S
+    ```
+
+    Regions see these S. Scales of Q and K are promised to be finite and not
+    negative, that of V to be finite. An O of f16 that overflows is the largest
+    f16 where V has a scale.
+
+    ```mlir
+    %o = attn.forward %q, %k, %v
+        scales(q %a, k %b, v %c : tensor<1x1xf32>, tensor<4x8xf32>, tensor<4x8xf32>)
+        : tensor<4x32x4096x128xf8E4M3FN>, tensor<4x8x4096x128xf8E4M3FN>, tensor<4x8x4096x128xf8E4M3FN>
+       -> tensor<4x32x4096x128xbf16>
+    ```
+
     **Clauses in kernels.** `flash` takes regions and sinks forward,
     `flash_backward` and `split_backward` backward, on mma.sync and wgmma as far
     as they have kernels there; other schedules refuse them by name. Floats of a
@@ -230,9 +181,9 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     is computed in every block but the full ones of lists, so a pattern that
     hides much belongs in lists. Elements of captures are read where they are
     needed, through the caches: bytes of plans, which the IR of kernels is held
-    to, do not count them, nor sinks, lists of blocks, lengths and tables of
-    pages. `flash` takes lengths in bf16 and f16, on mma.sync in f32 too, and
-    pages on wgmma.
+    to, do not count them, nor sinks, scales, lists of blocks, lengths and tables
+    of pages. `flash` takes lengths in bf16 and f16, on mma.sync in f32 too, and
+    pages on wgmma. It takes scales of operands of all types.
 
     **Ragged sequences.** With `ragged` the rows of all sequences lie one behind
     the other, and sequence `n` has those from `cu_q[n]` to `cu_q[n + 1]`, and
@@ -349,6 +300,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     - (C37) Arrays of `document`, `alibi` and `bias` have, in each dimension, 1
       element for all, or at least as many as there are batch entries, heads,
       queries or keys to read them; ragged sequences count their own rows.
+    - (C38) Scales of Q, K and V are f32, `[1 or batch, 1 or kv_heads]`. They
+      come without weights that are kept.
 
     #### Rationale: not a `DestinationStyleOpInterface`
 

@@ -10,6 +10,8 @@
 //   sinks(%s : type)             a score of each head that has no value
 //   lengths(k %n : type)         how many keys each batch entry uses
 //   pages(%t : type)             the pages in which they lie
+//   scales(q %a, k %b, v %c : types)
+//                                what Q, K and V are to be multiplied by
 //   ragged(%cu_q, %cu_k, longest 4000, 4000 : types)
 //                                sequences one behind the other, by offsets
 //
@@ -50,11 +52,16 @@ enum class ClauseGroup {
   transposedPartial, ///< the same by blocks of keys, of gradients
   transposedFull,
   sinks,
-  offsets,  ///< of queries and of keys
-  usedKeys, ///< how many keys each batch entry uses
-  pageTable ///< the pages in which they lie
+  offsets,   ///< of queries and of keys
+  usedKeys,  ///< how many keys each batch entry uses
+  pageTable, ///< the pages in which they lie
+  scaleQ,    ///< what Q, K and V are to be multiplied by
+  scaleK,
+  scaleV
 };
-inline constexpr unsigned kClauseGroups = unsigned(ClauseGroup::pageTable) + 1;
+inline constexpr unsigned kClauseGroups = unsigned(ClauseGroup::scaleV) + 1;
+inline constexpr ClauseGroup kScaleGroups[] = {
+    ClauseGroup::scaleQ, ClauseGroup::scaleK, ClauseGroup::scaleV};
 
 /// The attributes of clauses.
 inline constexpr llvm::StringLiteral kClauseSizesAttr = "operandClauseSizes",

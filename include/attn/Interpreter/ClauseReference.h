@@ -52,6 +52,8 @@ public:
 
 private:
   void addFunctions(AttentionOpInterface op);
+  void addScales(AttentionOpInterface op,
+                 const std::vector<CapturedArray> &arrays);
   void addLists(AttentionOpInterface op, std::vector<CapturedArray> &arrays);
   PairOfRows rowsOf(const oracle::Pair &pair) const {
     return {
@@ -62,6 +64,7 @@ private:
   std::unique_ptr<RegionEvaluator> sees, score;
   std::vector<CapturedArray> captures;
   std::vector<double> sinkScores;
+  std::vector<CapturedArray> scales; ///< of Q, K and V, or empty
   std::vector<std::vector<double>> gradients;
   std::vector<double> squares;             ///< of the terms, by capture
   std::vector<std::vector<int32_t>> lists; ///< what `blocks` points to

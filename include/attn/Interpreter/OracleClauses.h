@@ -13,6 +13,9 @@
 // key, and in others none.  A query that sees no key has O = 0, and LSE = the
 // sink or -infinity.
 //
+// With scales of operands Z has a factor, and so has O, of a batch entry and a
+// key head.
+//
 // Gradients go back through the score: with dS(i, j) as in Oracle.h,
 //
 //   dZ(i, j) = dS(i, j) d score / d Z        takes the place of dS in dQ and dK
@@ -77,6 +80,9 @@ struct Clauses {
   const BlockLists *blocks = nullptr;
   const double *sinks = nullptr; ///< of each head
   const UsedKeys *used = nullptr;
+  /// Of a batch entry and a key head: scales of Q times those of K, and of V.
+  std::function<double(int64_t batch, int64_t keyHead)> scaleOfProducts,
+      scaleOfValues;
 };
 
 /// Which keys a query of a problem sees, whatever says so.

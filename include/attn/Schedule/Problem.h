@@ -160,6 +160,24 @@ inline constexpr int64_t kPageMultiple = 8;
 /// `lengths(k)`, `pages of 16 keys with lengths(k)`, what is there.
 std::string str(const Placement &place);
 
+/// Which of Q, K and V come with a scale that is known on the device only, of
+/// f32, one for each batch entry and key head or fewer:
+///
+///   S = scale sq sk Q K^T     O = sv P V     LSE of these S.
+///
+/// Scales of Q and K are not negative, so that the largest product is the
+/// heaviest.
+struct OperandScales {
+  bool q = false, k = false, v = false;
+
+  bool any() const { return q || k || v; }
+  bool operator==(const OperandScales &other) const {
+    return q == other.q && k == other.k && v == other.v;
+  }
+};
+/// `scales(q, k, v)`, those that are there.
+std::string str(const OperandScales &scales);
+
 struct Problem {
   DataType dtype = DataType::bf16;
   /// Of f32; other types are multiplied as they are.
@@ -180,6 +198,7 @@ struct Problem {
   /// Where rows lie, if sequences lie one behind the other.
   std::optional<Ragged> ragged;
   Placement place;
+  OperandScales scales;
   /// Forward: the log-sum-exp of every row is a result too.
   bool lse = true;
   /// Forward: and so is its low word, what it lacks as an f32, of which both

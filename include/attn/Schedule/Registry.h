@@ -134,6 +134,9 @@ bool takesRagged(std::string_view kernel);
 
 /// Whether a kernel asks the device where rows lie (Placement).
 bool locatesRows(std::string_view kernel);
+
+/// Whether it takes scales of its operands at run time (OperandScales).
+bool takesScales(std::string_view kernel);
 /// Whether it adds up gradients of captures that are one for a head.
 bool sumsOfHeads(std::string_view kernel);
 

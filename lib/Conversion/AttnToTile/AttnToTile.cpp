@@ -82,6 +82,10 @@ public:
       values.setArray(b, Role::usedKeys, used);
     for (Value table : op.clauseOperands(ClauseGroup::pageTable))
       values.setArray(b, Role::pageTable, table);
+    constexpr Role scales[] = {Role::scaleQ, Role::scaleK, Role::scaleV};
+    for (auto [group, role] : llvm::zip_equal(kScaleGroups, scales))
+      for (Value scale : op.clauseOperands(group))
+        values.setShared(b, role, scale);
     Value q = lookup(Role::q), k = lookup(Role::k);
     batch = problem.ragged ? addOffsets(op) : size(q, 0);
     heads = size(q, 1);
@@ -200,24 +204,22 @@ private:
     if (!op.blockSize())
       return;
     OperandRange lists = op.clauseOperands(group);
-    SmallVector<int64_t> isOne(std::size(kStrides), 1);
     for (auto [i, role] : llvm::enumerate(roles)) {
-      Value list = lists.empty() ? noList() : lists[i];
-      values.setArray(b, role, list);
-      ArrayRef<int64_t> sizes = isOne;
-      if (!lists.empty())
-        sizes = cast<ShapedType>(list.getType()).getShape();
-      for (auto [stride, size] : llvm::zip(kStrides, sizes))
-        if (size == 1)
-          values.set(ArgumentRole(role, stride), constant(b.getI64Type(), 0));
+      if (!lists.empty()) {
+        values.setShared(b, role, lists[i]);
+        continue;
+      }
+      values.setArray(b, role, noList());
+      for (Facet stride : kStrides)
+        values.set(ArgumentRole(role, stride), constant(b.getI64Type(), 0));
     }
   }
 
   /// The number of sequences.
   Value addOffsets(AttentionOpInterface op) {
     OperandRange offsets = op.clauseOperands(ClauseGroup::offsets);
-    for (auto [role, each] :
-         llvm::zip_equal(ArrayRef({Role::offsetsQ, Role::offsetsK}), offsets))
+    constexpr Role roles[] = {Role::offsetsQ, Role::offsetsK};
+    for (auto [role, each] : llvm::zip_equal(roles, offsets))
       values.setArray(b, role, each);
     return b.createOrFold<arith::SubIOp>(size(offsets.front(), 0), index(1));
   }

@@ -59,6 +59,16 @@ void ArgumentValues::setArray(ImplicitLocOpBuilder &b,
     set(array.at(facet), wide(stride));
 }
 
+void ArgumentValues::setShared(ImplicitLocOpBuilder &b,
+                               const ArgumentRole &array, Value memref) {
+  setArray(b, array, memref);
+  ArrayRef<int64_t> sizes = cast<ShapedType>(memref.getType()).getShape();
+  for (auto [stride, size] : llvm::zip(kStrides, sizes))
+    if (size == 1)
+      set(array.at(stride),
+          arith::ConstantOp::create(b, b.getI64IntegerAttr(0)));
+}
+
 void ArgumentValues::setCapture(ImplicitLocOpBuilder &b,
                                 const ArgumentRole &capture, Value memref) {
   auto wide = [&](Value index) {

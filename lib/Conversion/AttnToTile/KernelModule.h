@@ -47,6 +47,10 @@ public:
   /// All facets of an array.
   void setArray(mlir::ImplicitLocOpBuilder &b, const ArgumentRole &array,
                 mlir::Value memref);
+  /// The same of what may be one for all batch entries, or heads: there a
+  /// stride is 0.
+  void setShared(mlir::ImplicitLocOpBuilder &b, const ArgumentRole &array,
+                 mlir::Value memref);
   /// The same of what a region reads, or of its gradient, of any shape.
   void setCapture(mlir::ImplicitLocOpBuilder &b, const ArgumentRole &capture,
                   mlir::Value memref);

@@ -52,7 +52,8 @@ FailureOr<std::vector<KernelChoice>> attn::kernelsFor(AttentionOpInterface op,
       if ((problem.pattern && !walksLists(kernel)) ||
           (problem.clauses.any() && !takesClauses(kernel)) ||
           (problem.ragged && !takesRagged(kernel)) ||
-          (problem.place.any() && !locatesRows(kernel)))
+          (problem.place.any() && !locatesRows(kernel)) ||
+          (problem.scales.any() && !takesScales(kernel)))
         continue;
       for (const std::string &schedule : scheduleNames(problem.direction))
         if (isFor(kernel, schedule))
@@ -112,9 +113,10 @@ bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
         choice.builder, p.dtype, p.precision, p.headDim, p.headDimV,
         p.mask.kind, p.lse, p.direction, p.deterministic, p.dlse, p.lseLow,
         p.keepsWeights, p.clauses.sinks, r.gradients, offsetBits(p),
-        p.place.usedKeysBits, p.place.pageRows, r.tiles.str(), r.launch,
-        r.minBlocksPerSm, r.sms, r.l2Bytes, r.smemBytes, r.scale > 0,
-        r.alignments, flags, blocks.queries, blocks.keys, numbersOf(p.bands));
+        p.place.usedKeysBits, p.place.pageRows, p.scales.q, p.scales.k,
+        p.scales.v, r.tiles.str(), r.launch, r.minBlocksPerSm, r.sms, r.l2Bytes,
+        r.smemBytes, r.scale > 0, r.alignments, flags, blocks.queries,
+        blocks.keys, numbersOf(p.bands));
   };
   return key(a) == key(b) && sameRegion(a.request.sees, b.request.sees) &&
          sameRegion(a.request.score, b.request.score);
@@ -146,6 +148,9 @@ std::string attn::kernelName(const KernelChoice &choice) {
     result += p.place.usedKeysBits == 64 ? "_lengths64" : "_lengths";
   if (p.place.isPaged())
     result += "_pages_" + std::to_string(p.place.pageRows);
+  if (p.scales.any())
+    result += std::string("_scales") + (p.scales.q ? "_q" : "") +
+              (p.scales.k ? "_k" : "") + (p.scales.v ? "_v" : "");
   if (int64_t bits = offsetBits(p))
     result += bits == 64 ? "_ragged64" : "_ragged";
   result += choice.request.shape().suffix;

@@ -151,8 +151,11 @@ private:
     for (int64_t c = 0; c < p.headDim; ++c)
       sum += at(q, pair.batch, pair.head, pair.query, c) *
              at(k, pair.batch, kvHead(pair.head), pair.key, c);
-    double most = std::numeric_limits<float>::max() * std::abs(p.scale);
-    double scaled = p.scale * sum;
+    double scale = p.scale;
+    if (clauses.scaleOfProducts)
+      scale *= clauses.scaleOfProducts(pair.batch, kvHead(pair.head));
+    double most = std::numeric_limits<float>::max() * std::abs(scale);
+    double scaled = scale * sum;
     if (scaled > most)
       return most;
     return scaled < -most ? kNothing : scaled;
@@ -177,10 +180,13 @@ double attn::oracle::attention(const Problem &p, const Clauses &clauses,
     SeenRows::Row row = rows.row(b, h, number % p.queries);
     double *target = o + number * p.headDimV, own = 0;
     std::fill_n(target, p.headDimV, 0.0);
+    double ofValues =
+        clauses.scaleOfValues ? clauses.scaleOfValues(b, rows.kvHead(h)) : 1;
     for (size_t n = 0; n < row.keys.size(); ++n) {
       double weight = row.weight(n);
       for (int64_t c = 0; c < p.headDimV; ++c) {
-        double term = weight * at(v, b, rows.kvHead(h), row.keys[n], c);
+        double term =
+            ofValues * weight * at(v, b, rows.kvHead(h), row.keys[n], c);
         target[c] += term;
         own += term * term;
       }

@@ -29,6 +29,7 @@ ClauseReference::ClauseReference(AttentionOpInterface op,
     used.movesBand = op.maskOrNone().kind != MaskKind::causal;
     functions.used = &used;
   }
+  addScales(op, arrays);
   arrays.resize(op.captures().size());
   captures = std::move(arrays);
   clearGradients();
@@ -78,6 +79,30 @@ void ClauseReference::addFunctions(AttentionOpInterface op) {
       squares[of.capture] += std::isfinite(term) ? term * term : 0;
     }
     return gradient * slope.ofScore;
+  };
+}
+
+/// Of a batch entry and a key head; what is one for all has one.
+static double scaleAt(const CapturedArray &scale, int64_t batch, int64_t head) {
+  if (scale.sizes.empty())
+    return 1;
+  int64_t row = scale.sizes[0] == 1 ? 0 : batch,
+          column = scale.sizes[1] == 1 ? 0 : head;
+  return scale.reals[size_t(row * scale.sizes[1] + column)];
+}
+
+void ClauseReference::addScales(AttentionOpInterface op,
+                                const std::vector<CapturedArray> &arrays) {
+  for (ClauseGroup group : kScaleGroups)
+    scales.push_back(op.clauseOperands(group).empty()
+                         ? CapturedArray()
+                         : arrays[beginOf(op, group)]);
+  functions.scaleOfProducts = [this](int64_t batch, int64_t head) {
+    return scaleAt(scales[0], batch + sequence, head) *
+           scaleAt(scales[1], batch + sequence, head);
+  };
+  functions.scaleOfValues = [this](int64_t batch, int64_t head) {
+    return scaleAt(scales[2], batch + sequence, head);
   };
 }
 

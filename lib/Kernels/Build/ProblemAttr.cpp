@@ -67,6 +67,15 @@ constexpr Cost kCosts[] = {{"sees_cost", &ScoreClauses::seesCost},
                            {"score_cost", &ScoreClauses::scoreCost}};
 constexpr size_t kCostNumbers = 5;
 
+/// Of scales, said only where there is one.
+struct ScaleFlag {
+  StringLiteral name;
+  bool OperandScales::*member;
+};
+constexpr ScaleFlag kScales[] = {{"q_scale", &OperandScales::q},
+                                 {"k_scale", &OperandScales::k},
+                                 {"v_scale", &OperandScales::v}};
+
 /// Of a pattern, without its lists.
 constexpr StringLiteral kBlocks = "blocks", kDensity = "density",
                         kSharedBlocks = "shared_blocks";
@@ -123,6 +132,9 @@ DictionaryAttr attn::problemAttr(MLIRContext *context, const Problem &problem) {
     if (int64_t number = problem.place.*field.member)
       attributes.push_back(
           b.getNamedAttr(field.name, b.getI64IntegerAttr(number)));
+  for (const ScaleFlag &flag : kScales)
+    if (problem.scales.*flag.member)
+      attributes.push_back(b.getNamedAttr(flag.name, b.getBoolAttr(true)));
   if (const std::optional<Ragged> &ragged = problem.ragged)
     attributes.push_back(b.getNamedAttr(
         kRagged,
@@ -181,6 +193,9 @@ std::optional<Problem> attn::problemFromAttr(DictionaryAttr attribute) {
   for (const PlaceField &field : kPlaces)
     if (auto value = attribute.getAs<IntegerAttr>(field.name))
       problem.place.*field.member = value.getInt();
+  for (const ScaleFlag &flag : kScales)
+    if (auto value = attribute.getAs<BoolAttr>(flag.name))
+      problem.scales.*flag.member = value.getValue();
   for (const Count &count : kCounts)
     if (auto value = attribute.getAs<IntegerAttr>(count.name))
       problem.clauses.*count.member = value.getInt();

@@ -16,6 +16,7 @@
 #include "Flash/PartsMerge.h"
 #include "MmaSync/MmaSyncFrame.h"
 #include "Pipe/Epilogue.h"
+#include "Region/OperandScale.h"
 #include "Softmax/Sink.h"
 #include "Softmax/Softmax.h"
 
@@ -59,10 +60,10 @@ private:
       allocate();
     dealSteps();
     // Loop-carried: running max, running sum, output.
-    Softmax softmax(b, scoring.scale(b), scoring.sign());
     rows = scoring.ofRows(b, {batch, head, firstRow + warpRow, strip,
                               /*areKeys=*/false, tile.queries,
                               Value(usedKeys) ? usedKeys : tile.keys});
+    Softmax softmax(b, scoring.scale(b, rows), scoring.sign());
     Softmax::Rows start = softmax.start(b, strip);
     SmallVector<Value> state = {start.max, start.sum};
     llvm::append_range(state, products.noOutput(strip, dimV));
@@ -214,6 +215,7 @@ private:
     Softmax::End end = softmax.finish(b, {state[0], state[1]}, problem.lseLow);
     if (problem.clauses.sinks)
       addSink(b, end.inverse, end.lse, rows.sink);
+    end.inverse = withScale(b, end.inverse, rows.ofValues);
     Scalar row = firstRow + warpRow;
     if (parts.areSeveral())
       return storeKeyPart(state.drop_front(2), end, row);

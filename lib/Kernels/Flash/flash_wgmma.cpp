@@ -35,6 +35,7 @@
 #include "Pipe/Epilogue.h"
 #include "Pipe/PartProducts.h"
 #include "Pipe/Turns.h"
+#include "Region/OperandScale.h"
 #include "Softmax/LazySoftmax.h"
 #include "Softmax/Sink.h"
 
@@ -189,7 +190,8 @@ private:
     warpQuery = rowHeads > 1 ? warpRow % headRows : warpRow;
     if (pingPong)
       turns = Turns(b, group, groups);
-    softmax.emplace(b, scoring.scale(b), scoring.sign(), element);
+    if (!scoring.scalesTiles())
+      softmax.emplace(softmaxOf({}));
 
     Place start = Place::reader(b);
     Tile first = like = pop(start);
@@ -219,6 +221,8 @@ private:
     ValueRange carried = s.drop_front(5);
     GroupWalk steps = blocks->ofGroup(b, tile, groupRow);
     Scoring::Rows rows = rowsOf(tile);
+    if (scoring.scalesTiles())
+      softmax.emplace(softmaxOf(rows));
     State state = unpack(b.choose(
         started, [&] { return llvm::to_vector(carried); },
         [&] {
@@ -238,6 +242,7 @@ private:
       end = softmax->finish(b, state.rows, problem.lseLow);
       if (problem.clauses.sinks)
         addSink(b, end.inverse, end.lse, rows.sink);
+      end.inverse = withScale(b, end.inverse, rows.ofValues);
     };
     // Both words of LSE would take more registers from the products of the next
     // tile than what they come from.
@@ -320,11 +325,15 @@ private:
             Value(tile.usedKeys) ? tile.usedKeys : tile.keys});
   }
 
+  LazySoftmax softmaxOf(const Scoring::Rows &rows) {
+    return {b, scoring.scale(b, rows), scoring.sign(), element};
+  }
+
   /// Where lists begin with a full block, no region hides anything in it.
-  LazySoftmax::Block firstBlock(Value scores, const Tile &tile,
-                                const Scoring::Rows &rows,
+  LazySoftmax::Block firstBlock(const LazySoftmax &softmax, Value scores,
+                                const Tile &tile, const Scoring::Rows &rows,
                                 const GroupWalk &steps) {
-    scores = softmax->orient(b, scores);
+    scores = softmax.orient(b, scores);
     bool needsKey = scoring.scores() || scoring.hides();
     Scalar key = needsKey ? steps.firstKey(b) : Scalar();
     scores = scoring.scored(b, rows, scores, key, Pairs::any);
@@ -337,7 +346,7 @@ private:
                         [&] { return SmallVector<Value>{scores}; })[0];
     else
       scores = hidden()[0];
-    return softmax->first(b, scores);
+    return softmax.first(b, scores);
   }
 
   /// Scores of a step behind the first.
@@ -372,7 +381,7 @@ private:
     Value scores = b.await(product);
     ringK.release(b, k);
     releaseQueryAfter(q, steps.isSingle(b));
-    LazySoftmax::Block block = firstBlock(scores, tile, rows, steps);
+    LazySoftmax::Block block = firstBlock(*softmax, scores, tile, rows, steps);
     return {ringK.next(b, k), v, block.rows, factorOf(block.weights)};
   }
 
@@ -458,7 +467,10 @@ private:
     Value scores = b.await(product, 1);
     ringK.release(b, k);
     releaseQueryAfter(q, steps.isSingle(b));
-    LazySoftmax::Block block = firstBlock(scores, tile, rowsOf(tile), steps);
+    Scoring::Rows rows = rowsOf(tile);
+    LazySoftmax::Block block =
+        firstBlock(scoring.scalesTiles() ? softmaxOf(rows) : *softmax, scores,
+                   tile, rows, steps);
     output = endOutput(sum, state, output);
     ringV.release(b, state.v);
     Place v = ringV.next(b, state.v);

@@ -66,6 +66,7 @@ public:
     int64_t count;
     bool areKeys = false;           ///< or queries
     Scalar queries = {}, keys = {}; ///< of a sequence, if it is of one
+    Scalar ofProducts = {}; ///< what they are scaled by beside the scale
   };
   /// What is the same for them in every block.
   struct Rows {

@@ -24,11 +24,17 @@ Value RegionWriter::write(Value value) {
   return is;
 }
 
+Scalar RegionWriter::scale() {
+  Scalar scale = code.arguments.get(b, Role::scale);
+  const Scalar &beside = rows.place.ofProducts;
+  return Value(beside) ? scale * beside : scale;
+}
+
 Value RegionWriter::argument(BlockArgument argument) {
   unsigned number = argument.getArgNumber();
   bool isOfScores = isScore(code.region);
   if (isOfScores && number == 0)
-    return ofElement * code.arguments.get(b, Role::scale);
+    return ofElement * scale();
   return position(number - isOfScores);
 }
 
@@ -375,9 +381,8 @@ Value RegionWriter::product(Operation &op, ScalarKind kind) {
   if (!isQuotient && y == z)
     std::swap(x, y);
   // What z is, or what takes its place together with the scale.
-  Scalar left = x == z && code.dependenceOf(y) == 0
-                    ? code.arguments.get(b, Role::scale)
-                    : b.wrap(write(x));
+  Scalar left =
+      x == z && code.dependenceOf(y) == 0 ? scale() : b.wrap(write(x));
   Scalar result;
   Scalar right = b.wrap(write(y));
   auto constant = Value(right).getDefiningOp<arith::ConstantOp>();

@@ -70,6 +70,8 @@ private:
   Value product(mlir::Operation &op, ScalarKind kind);
 
   Scalar position(unsigned number);
+  /// What products of Q and K are scaled by.
+  Scalar scale();
   Scalar real(double value) { return b.f32(value); }
   Type typeOf(Value integer) const;
   /// An integer with so many bits.

@@ -2,6 +2,7 @@
 
 #include "Region/Scoring.h"
 
+#include "Region/OperandScale.h"
 #include "Region/SinkSums.h"
 
 using namespace mlir;
@@ -10,8 +11,9 @@ using namespace attn;
 void Scoring::declare(Arguments &arguments, TileBuilder &b,
                       const KernelRequest &request) {
   RegionCode::declare(arguments, b, {request.sees, request.score});
-  // Gradients have them in the LSE.
   const Problem &problem = request.problem;
+  declareScales(arguments, b, problem.scales);
+  // Gradients have them in the LSE.
   if (!problem.clauses.sinks || problem.direction == Direction::backward)
     return;
   declareSinks(arguments, b);
@@ -21,24 +23,34 @@ Scoring::Scoring(const Arguments &arguments, const KernelRequest &request)
     : arguments(arguments),
       hasSinks(request.problem.clauses.sinks &&
                request.problem.direction == Direction::forward),
-      scaleOfRequest(request.scale) {
+      scales(request.problem.scales), scaleOfRequest(request.scale) {
   if (request.sees)
     sees.emplace(arguments, *request.sees);
   if (request.score)
     score.emplace(arguments, *request.score);
 }
 
-Scalar Scoring::scale(TileBuilder &b) const {
-  return score ? b.f32(score->factor()) : arguments.get(b, Role::scale);
+Scalar Scoring::scale(TileBuilder &b, const Rows &rows) const {
+  if (score)
+    return b.f32(score->factor());
+  Scalar scale = arguments.get(b, Role::scale);
+  return Value(rows.ofProducts) ? scale * rows.ofProducts : scale;
 }
 
 Scoring::Rows Scoring::ofRows(TileBuilder &b,
                               const RegionCode::Place &place) const {
   Rows rows;
+  RegionCode::Place scaled = place;
+  if (scales.any()) {
+    Scalar keyHead = place.head / arguments.get(b, Role::group);
+    rows.ofProducts = scaleOfScores(b, arguments, scales, place.batch, keyHead);
+    rows.ofValues = scaleOfValues(b, arguments, scales, place.batch, keyHead);
+    scaled.ofProducts = rows.ofProducts;
+  }
   if (sees)
     rows.sees = sees->ofRows(b, place);
   if (score)
-    rows.score = score->ofRows(b, place);
+    rows.score = score->ofRows(b, scaled);
   if (hasSinks)
     rows.sink = sinkOf(b, arguments, place.head);
   return rows;

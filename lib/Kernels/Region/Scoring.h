@@ -1,7 +1,7 @@
 //===- Scoring.h - What clauses make of scores in a kernel ------*- C++ -*-===//
 //
-// The regions of a request and its sinks, for kernels that hold scores in
-// registers.  Where there is no clause nothing is written.
+// The regions of a request, its sinks and scales of operands, for kernels that
+// hold scores in registers.  Where there is no clause nothing is written.
 //
 // Without a region of `score` the softmax scales; with one the region sees
 // scaled scores, and the softmax has its factor.
@@ -25,17 +25,19 @@ public:
                       const KernelRequest &request);
   Scoring(const Arguments &arguments, const KernelRequest &request);
 
-  /// What scores are scaled by behind the regions, and what is known of its
-  /// sign.
-  Scalar scale(TileBuilder &builder) const;
-  double sign() const { return score ? 1 : scaleOfRequest; }
-
   /// What is the same for a warp's rows in all blocks.
   struct Rows {
     std::optional<RegionCode::Rows> sees, score;
     Scalar sink;
+    Scalar ofProducts, ofValues; ///< scales, null where there are none
   };
   Rows ofRows(TileBuilder &builder, const RegionCode::Place &place) const;
+
+  /// What scores are scaled by behind the regions, and what is known of its
+  /// sign.  Where Q or K has a scale at run time tiles differ.
+  Scalar scale(TileBuilder &builder, const Rows &rows = {}) const;
+  bool scalesTiles() const { return scales.q || scales.k; }
+  double sign() const { return score ? 1 : scaleOfRequest; }
 
   /// Which pairs a block has for `score`: of one that a band or a list says to
   /// be open, or of a cut one.
@@ -58,6 +60,7 @@ private:
   const Arguments &arguments;
   std::optional<RegionCode> sees, score;
   bool hasSinks;
+  OperandScales scales;
   double scaleOfRequest;
 };
 

@@ -56,7 +56,7 @@ struct Space {
     bool isWritten = problem.precision != Precision::f8_qk &&
                      (!form.hasKernel || form.hasKernel(problem, tiles));
     bool lacks = lacksLists() || lacksClauses() || lacksSums() ||
-                 lacksRagged() || lacksPlace();
+                 lacksRagged() || lacksPlace() || lacksScales();
     return isWritten && !lacks ? kernel : "";
   }
   /// Whether there is a kernel, but none for a pattern.
@@ -74,6 +74,10 @@ struct Space {
   /// The same for rows that lie where the device says.
   bool lacksPlace() const {
     return problem.place.any() && !kernel.empty() && !locatesRows(kernel);
+  }
+  /// The same for scales of operands.
+  bool lacksScales() const {
+    return problem.scales.any() && !kernel.empty() && !takesScales(kernel);
   }
   /// The same for gradients of captures that are one for a head.
   bool lacksSums() const {

@@ -217,6 +217,10 @@ static std::string whyNoPlace(const Space &space) {
   return whyNot(space, "does not take " + str(space.problem.place),
                 locatesRows);
 }
+static std::string whyNoScales(const Space &space) {
+  return whyNot(space, "does not take " + str(space.problem.scales),
+                takesScales);
+}
 static std::string whyNotRagged(const Space &space) {
   return whyNot(space, "does not take ragged sequences", takesRagged);
 }
@@ -288,6 +292,9 @@ PlanReport attn::plans(const Problem &asked, const Machine &machine) {
       if (space.lacksPlace())
         outcome.refused.push_back(
             {kind.name, {}, family, whyNoPlace(space), "", 0});
+      if (space.lacksScales())
+        report.refused.push_back(
+            {kind.name, {}, family, whyNoScales(space), "", 0});
       if (space.lacksRagged())
         outcome.refused.push_back(
             {kind.name, {}, family, whyNotRagged(space), "", 0});

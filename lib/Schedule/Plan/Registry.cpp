@@ -89,6 +89,15 @@ bool attn::locatesRows(std::string_view kernel) {
          kLocatingKernels.end();
 }
 
+/// Kernels that read scales of their operands: the one table of them.
+static const std::vector<std::string_view> kScalingKernels = {"flash_mma_sync",
+                                                              "flash_wgmma"};
+
+bool attn::takesScales(std::string_view kernel) {
+  return std::find(kScalingKernels.begin(), kScalingKernels.end(), kernel) !=
+         kScalingKernels.end();
+}
+
 /// Kernels that find their tiles in ragged sequences: the one table of them.
 static const std::vector<std::string_view> kRaggedKernels = {
     "flash_mma_sync", "flash_wgmma", "flash_backward_wgmma",

@@ -402,6 +402,27 @@ std::string attn::str(const Placement &place) {
          (lengths.empty() ? "" : " with " + lengths);
 }
 
+std::string attn::str(const OperandScales &scales) {
+  std::string text;
+  const std::pair<bool, const char *> all[] = {
+      {scales.q, "q"}, {scales.k, "k"}, {scales.v, "v"}};
+  for (auto [isThere, operand] : all)
+    if (isThere)
+      text += (text.empty() ? "" : ", ") + std::string(operand);
+  return text.empty() ? text : "scales(" + text + ")";
+}
+
+static std::optional<std::string> checkScales(const Problem &p) {
+  if (!p.scales.any())
+    return std::nullopt;
+  if (p.direction == Direction::backward)
+    return "expects no " + str(p.scales) + " for gradients, but got some";
+  if (p.keepsWeights)
+    return "expects no weights to be kept beside " + str(p.scales) +
+           ", but got some";
+  return std::nullopt;
+}
+
 /// What tells on the device where rows lie goes with few other things yet.
 static std::optional<std::string> checkPlace(const Problem &p) {
   if (!p.place.any())
@@ -463,6 +484,8 @@ std::optional<std::string> attn::check(const Problem &p) {
   if (auto sentence = checkAlignment(p.alignment, p.dtype))
     return sentence;
   if (auto sentence = checkPlace(p))
+    return sentence;
+  if (auto sentence = checkScales(p))
     return sentence;
   bool isBackward = p.direction == Direction::backward;
   if (isBackward && p.dtype == DataType::f8e4m3)

@@ -139,9 +139,9 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
   if (query == 3 * kWarpgroupRows && problem.headDimV > mostOfThree)
     return "expects a head dim of v up to " + number(mostOfThree) +
            " with three warpgroups, but got " + number(problem.headDimV);
-  if (problem.place.any() && bytesOf(problem.dtype) != 2)
-    return "expects bf16 or f16 beside " + str(problem.place) + ", but got " +
-           std::string(name(problem.dtype));
+  if (problem.place.any() && needsSplit(problem))
+    return "expects bf16, f16 or f8e4m3 beside " + str(problem.place) +
+           ", but got " + std::string(name(problem.dtype));
   // Boxes lie in one page each: of pages that tiles divide, or the reverse,
   // there are the fewest.
   int64_t page = problem.place.pageRows;

@@ -12,7 +12,7 @@
 func.func @flag(%q: !t) -> !t {
   // expected-warning @+3 {{'attn.forward' op ignores the unknown attribute 'causal'}}
   // expected-note @+2 {{the clause for it is mask(causal), in front of the attributes}}
-  // expected-note @+1 {{clauses: mask(..), scale(..), precision(..), captures(..), sees(..), score(..), document(..), softcap(..), alibi(..), bias(..), blocks(..), sinks(..), ragged(..), lengths(..), pages(..), outs(..); attributes: alignment, schedule}}
+  // expected-note @+1 {{clauses: mask(..), scale(..), precision(..), captures(..), sees(..), score(..), document(..), softcap(..), alibi(..), bias(..), blocks(..), sinks(..), ragged(..), lengths(..), pages(..), scales(..), outs(..); attributes: alignment, schedule}}
   %o = attn.forward %q, %q, %q {causal} : !t, !t, !t -> !t
   return %o : !t
 }
@@ -22,7 +22,7 @@ func.func @flag(%q: !t) -> !t {
 !t = tensor<1x1x8x8xf16>
 func.func @nothing_like_it(%q: !t) -> !t {
   // expected-warning @+2 {{'attn.forward' op ignores the unknown attribute 'dropout'}}
-  // expected-note @+1 {{clauses: mask(..), scale(..), precision(..), captures(..), sees(..), score(..), document(..), softcap(..), alibi(..), bias(..), blocks(..), sinks(..), ragged(..), lengths(..), pages(..), outs(..); attributes: alignment, schedule}}
+  // expected-note @+1 {{clauses: mask(..), scale(..), precision(..), captures(..), sees(..), score(..), document(..), softcap(..), alibi(..), bias(..), blocks(..), sinks(..), ragged(..), lengths(..), pages(..), scales(..), outs(..); attributes: alignment, schedule}}
   %o = attn.forward %q, %q, %q {dropout = 0.1} : !t, !t, !t -> !t
   return %o : !t
 }
@@ -58,7 +58,7 @@ func.func @misspelt(%q: !t) -> !t {
 func.func @gradients(%q: !t, %lse: !lse) -> !t {
   // expected-warning @+3 {{'attn.backward' op ignores the unknown attribute 'is_causal'}}
   // expected-note @+2 {{the clause for it is mask(causal), in front of the attributes}}
-  // expected-note @+1 {{clauses: lse_low(..), dlse(..), weights(..), mask(..), scale(..), precision(..), captures(..), sees(..), score(..), document(..), softcap(..), alibi(..), bias(..), blocks(..), sinks(..), ragged(..), lengths(..), pages(..), transposed(..), gradients(..), outs(..); attributes: alignment, deterministic, schedule}}
+  // expected-note @+1 {{clauses: lse_low(..), dlse(..), weights(..), mask(..), scale(..), precision(..), captures(..), sees(..), score(..), document(..), softcap(..), alibi(..), bias(..), blocks(..), sinks(..), ragged(..), lengths(..), pages(..), scales(..), transposed(..), gradients(..), outs(..); attributes: alignment, deterministic, schedule}}
   %dq, %dk, %dv = attn.backward %q, %q, %q, %q, %q, %lse {deterministic, is_causal = true} : !t, !t, !t, !t, !t, !lse -> !t, !t, !t
   return %dq : !t
 }

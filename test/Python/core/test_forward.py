@@ -45,6 +45,32 @@ def test_8_bits_give_bf16(gpu, calls):
     assert "wgmma" in launched["kernel"] and "f8e4m3" in launched["kernel"]
 
 
+def test_scales_of_8_bits(gpu, calls):
+    """Read when the kernel runs: one kernel, whatever they hold; of each batch
+    entry and key head, or of all."""
+    q, k, v = arrays(dtype="f8e4m3")[:3]
+    o = Dlpack(2, 8, 100, D)
+    for _ in range(2):
+        each, one = (Interface(*shape, typestr="<f4")
+                     for shape in ((2, 2), (1, 1)))
+        attn.forward(q, k, v, out=o, q_scale=one, k_scale=each, v_scale=each)
+    assert calls["attn_forward_bind"] == 1
+    assert "_scales_q_k_v" in gpu.launches()[0]["kernel"]
+
+
+@pytest.mark.parametrize("scale, kind, message", [
+    (Interface(2, 8, typestr="<f4"), (ValueError, attn.UnsupportedError),
+     "expects 2 in dimension 1, .* but got sizes .2, 8."),
+    (Interface(3, 2, typestr="<f4"), ValueError, "here batch 2, but got"),
+    (Interface(2, 2), TypeError, "expects float32, but got float16"),
+    (2.0, TypeError, "array of float32 of shape"),
+])
+def test_wrong_scales(gpu, scale, kind, message):
+    q, k, v, o = arrays()
+    with pytest.raises(kind, match=message):
+        attn.forward(q, k, v, out=o, k_scale=scale)
+
+
 def test_8_bits_that_no_kernel_takes(gpu):
     q, k, v, o = arrays(dtype="f8e4m3")[:3] + arrays()[3:]
     with pytest.raises(attn.UnsupportedError,

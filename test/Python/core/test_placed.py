@@ -41,6 +41,20 @@ def test_kernels(gpu, page, queries):
     assert (f"_pages_{page}" in kernel) == (page > 0)
 
 
+def test_scales(gpu):
+    """One kernel for all numbers, whose addresses go with a launch."""
+    from attn._clauses import Clauses
+    from attn._trace import Capture
+    scale = Interface(4, 2, typestr="<f4")
+    clauses = Clauses("scales(k %c0, v %c0 : !c0, !c0)",
+                      (Capture("c0", scale, "f32", None),))
+    for _ in range(2):
+        attend(page=16, clauses=clauses)
+    names = {launch["kernel"] for launch in gpu.launches()
+             if "merge" not in launch["kernel"]}
+    assert len(names) == 1 and "_pages_16_scales_k_v" in names.pop()
+
+
 def test_one_kernel_for_all_lengths(gpu):
     """Neither lengths nor pages nor the size of the pool decide on a grid or a
     kernel; numbers of 64 bits have a kernel of their own."""

@@ -92,6 +92,13 @@ WRONG = [
     (dict(page_table=torch.zeros(3, 4, dtype=torch.int32),
           block_table=torch.zeros(3, 4, dtype=torch.int32)), ValueError,
      "page_table or block_table"),
+    (dict(k_descale=torch.ones(2, 2)), ValueError,
+     "k_scale: expects a number or shape [batch, kv_heads], either of which "
+     "may be 1, here batch 3, but got [2, 2]"),
+    (dict(v_descale=torch.ones(3, 2, dtype=torch.bfloat16)), TypeError,
+     "v_scale: expects float32, but got bfloat16"),
+    (dict(q_descale="1"), TypeError,
+     "q_descale: expects a number or an array of float32, but got str"),
     (dict(num_splits=-1), ValueError, "num_splits: expects 0"),
     (dict(num_splits=2, schedule="flash"), ValueError,
      "num_splits or a schedule"),
@@ -113,6 +120,40 @@ def test_wrong_pages():
                                     page_table=table)
     with pytest.raises(ValueError, match="expects q .batch, queries"):
         attn.attention_with_kvcache(q[0], k, v, cache_seqlens=1)
+
+
+def test_types_of_caches():
+    q, k, v, _ = cache()
+    few = torch.float8_e4m3fn
+    with pytest.raises(TypeError, match="q, k_cache and v_cache of one type, .*"
+                       "a cache of torch.float8_e4m3fn has queries of that"):
+        attn.attention_with_kvcache(q, k.to(few), v.to(few), cache_seqlens=1)
+    with FakeTensorMode():
+        q, k, v = (torch.empty(3, rows, 2, 16, dtype=few) for rows in (1, 8, 8))
+        o = attn.attention_with_kvcache(q, k, v, cache_seqlens=1, k_descale=2.0)
+    assert o.dtype == torch.bfloat16 and o.shape == q.shape
+
+
+def test_scales(monkeypatch):
+    """Of any form, as clauses; the tensors themselves, which a graph reads."""
+    calls = []
+
+    def launch(q, k, v, **options):
+        calls.append(options["clauses"])
+        return (torch.empty_like(q),), None
+
+    monkeypatch.setattr(_launch, "launch", launch)
+    q, k, v, _ = cache()
+    each, one = torch.rand(3, 2), torch.tensor(0.5)
+    attn.attention_with_kvcache(q, k, v, cache_seqlens=3, q_descale=one,
+                                k_descale=each, v_descale=2.0, softcap=30.0)
+    attn.attention_with_kvcache(q, k, v, cache_seqlens=3, v_descale=each)
+    assert calls[0].text == ("softcap(3.000000000e+01)\n"
+                             "scales(q %c0, k %c1, v %c2 : !c0, !c1, !c2)")
+    arrays = [capture.array for capture in calls[0].captures]
+    assert arrays[1] is each
+    assert arrays[0].tolist() == [[0.5]] and arrays[2].tolist() == [[2.0]]
+    assert calls[1].text == "scales(v %c0 : !c0)"
 
 
 def test_contents_are_checked():

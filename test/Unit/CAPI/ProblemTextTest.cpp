@@ -69,7 +69,8 @@ TEST_F(ProblemText, PlacesAreRolesOfTheTable) {
       // The parts of a merge have names of single arrays, and what clauses take
       // comes with them.
       if (facts.isMany || role == Role::sinks || role == Role::offsetsQ ||
-          role == Role::offsetsK)
+          role == Role::offsetsK || role == Role::scaleQ ||
+          role == Role::scaleK || role == Role::scaleV)
         continue;
       bool isCallers = facts.isArray() && (facts.flow(direction) == Flow::in ||
                                            facts.flow(direction) == Flow::out);

@@ -15,6 +15,9 @@ double attn::limitOf(const FlashCase &flash) {
   const Problem &problem = flash.problem;
   if (problem.dtype == DataType::f32)
     return productsPerProduct(problem) > 1 ? 5e-6 : 2e-3;
+  // Weights have three bits behind the first, and some share their roundings.
+  if (problem.dtype == DataType::f8e4m3)
+    return 0.1;
   int64_t weights = problem.batch * problem.heads * visiblePairs(problem);
   bool hasWholeMaxima = flash.tiles.has("strip") || flash.tiles.has("part");
   if (hasWholeMaxima && weights < kFewWeights)
@@ -25,6 +28,8 @@ double attn::limitOf(const FlashCase &flash) {
 double attn::limitOfLargest(const Problem &problem) {
   if (problem.dtype == DataType::f32) // scores are rounded too
     return std::numeric_limits<double>::infinity();
+  if (problem.dtype == DataType::f8e4m3)
+    return 0x1p-4 + 0x1p-7;
   return problem.dtype == DataType::bf16 ? 0x1p-7 : 0x1p-10;
 }
 

@@ -18,8 +18,8 @@ namespace attn {
 /// whose weights are brought together: the largest weight of a row is rounded
 /// too, and nothing cancels that.
 double limitOf(const FlashCase &flash);
-/// What FlashCase::largestErrorOf may be: two roundings to 16 bits, of a weight
-/// and of the output.  Of f32 there is no such bound.
+/// What FlashCase::largestErrorOf may be: two roundings, of a weight and of the
+/// output.  Of f32 there is no such bound.
 double limitOfLargest(const Problem &problem);
 /// Exact factors make an exact LSE, but for its own rounding.
 double limitOfLse(const Problem &problem);

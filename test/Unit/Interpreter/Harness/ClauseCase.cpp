@@ -14,11 +14,18 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 using namespace mlir;
 using namespace attn;
 
 /// Elements in front of an array, and more of a row than it has.
 static constexpr int64_t kBefore = 5, kGap = 3;
+
+static constexpr std::pair<Role, ClauseGroup> kScaleRoles[] = {
+    {Role::scaleQ, ClauseGroup::scaleQ},
+    {Role::scaleK, ClauseGroup::scaleK},
+    {Role::scaleV, ClauseGroup::scaleV}};
 
 static std::string spelled(DataType type) {
   return type == DataType::f8e4m3 ? "f8E4M3FN" : std::string(name(type));
@@ -57,6 +64,7 @@ ClauseCase::ClauseCase(MLIRContext &context, const Problem &problem,
   if (!module)
     return;
   module->walk([&](AttentionOpInterface found) { op = found; });
+  sizes = clauseSizes(op);
   Draws draw(seed);
   Normals normal(seed);
   for (Value input : op.clauseInputs()) {
@@ -75,8 +83,18 @@ ClauseCase::ClauseCase(MLIRContext &context, const Problem &problem,
     if (layouts.size() < op.captures().size())
       layouts.push_back(layoutOf(type));
   }
+  // Of Q and K no scale is negative.
+  for (ClauseGroup group : {ClauseGroup::scaleQ, ClauseGroup::scaleK})
+    if (sizes[unsigned(group)] != 0)
+      for (double &scale : arrays[beginOf(group)].reals)
+        scale = std::abs(scale);
   reference = std::make_unique<ClauseReference>(op, arrays, problem.queries,
                                                 problem.keys);
+}
+
+size_t ClauseCase::beginOf(ClauseGroup group) const {
+  return std::accumulate(sizes.begin(), sizes.begin() + unsigned(group),
+                         size_t(0));
 }
 
 ClauseCase::Layout ClauseCase::layoutOf(ShapedType type) const {
@@ -153,11 +171,30 @@ void ClauseCase::upload(GlobalMemory &memory,
     addresses[str(ArgumentRole(Role::capture, Facet::itself, int(i)))] =
         address;
   }
-  if (!reference->clauses().sinks)
-    return;
-  std::vector<float> sinks(arrays.back().reals.begin(),
-                           arrays.back().reals.end());
-  addresses[str(Role::sinks)] = attn::upload(memory, sinks, DataType::f32);
+  auto uploadReals = [&](ClauseGroup group, Role role) {
+    if (sizes[unsigned(group)] == 0)
+      return;
+    const std::vector<double> &reals = arrays[beginOf(group)].reals;
+    addresses[str(role)] = attn::upload(
+        memory, std::vector<float>(reals.begin(), reals.end()), DataType::f32);
+  };
+  uploadReals(ClauseGroup::sinks, Role::sinks);
+  for (auto [role, group] : kScaleRoles)
+    uploadReals(group, role);
+}
+
+/// Of what is one for all the host makes strides 0.
+std::optional<int64_t>
+ClauseCase::integerOfScale(const ArgumentRole &role) const {
+  for (auto [scale, group] : kScaleRoles) {
+    if (role.role != scale)
+      continue;
+    const std::vector<int64_t> &sizes = arrays[beginOf(group)].sizes;
+    if (role.facet == Facet::strideBatch)
+      return sizes[0] == 1 ? 0 : sizes[1];
+    return role.facet == Facet::strideHead && sizes[1] != 1 ? 1 : 0;
+  }
+  return std::nullopt;
 }
 
 std::optional<int64_t> ClauseCase::integerOf(const ArgumentRole &role) const {
@@ -165,6 +202,8 @@ std::optional<int64_t> ClauseCase::integerOf(const ArgumentRole &role) const {
     return std::nullopt;
   if (role.role == Role::sinks)
     return role.facet == Facet::strideBatch ? 1 : 0;
+  if (std::optional<int64_t> scale = integerOfScale(role))
+    return scale;
   if (role.role == Role::captureGradient) {
     if (role.facet == Facet::offset)
       return kBeforeGradient;

@@ -32,6 +32,7 @@ public:
   ScoreClauses flags();
   /// The bands that kernels of the problem walk, if its region shows some.
   Bands bandsFor(const Problem &problem);
+  OperandScales scales() { return problemOf(op).scales; }
   void addTo(KernelRequest &request);
   const oracle::Clauses &clauses() const { return reference->clauses(); }
   ClauseReference &oracle() { return *reference; }
@@ -63,9 +64,13 @@ private:
     int64_t elements;
   };
   Layout layoutOf(mlir::ShapedType type) const;
+  /// Where a group begins among the arrays.
+  size_t beginOf(ClauseGroup group) const;
+  std::optional<int64_t> integerOfScale(const ArgumentRole &role) const;
 
   mlir::OwningOpRef<mlir::ModuleOp> module;
   AttentionOpInterface op;
+  llvm::SmallVector<int32_t, kClauseGroups> sizes; ///< of its groups
   std::vector<CapturedArray> arrays;
   std::vector<Layout> layouts; ///< of captures
   std::unique_ptr<ClauseReference> reference;

@@ -364,9 +364,12 @@ double FlashCase::largestErrorOf(ArrayRef<float> o) const {
       most = std::max(most, double(std::abs(x)));
   // Beside the largest weight of its row one of f16 loses up to 2^-24, which is
   // two roundings of 2^-14.
-  double lost = problem.dtype == DataType::f16
-                    ? 0x1p-14 * double(problem.keys) * most
-                    : 0;
+  // One of f8e4m3, which is taken times 2^4, loses up to 2^-14, a roundings'
+  // 2^-10.
+  double ofWeight = problem.dtype == DataType::f16      ? 0x1p-14
+                    : problem.dtype == DataType::f8e4m3 ? 0x1p-10
+                                                        : 0;
+  double lost = ofWeight * double(problem.keys) * most;
   double largest = 0;
   for (auto [value, exact, size] : llvm::zip_equal(o, truth, magnitude))
     if (std::isfinite(exact) && value != exact)

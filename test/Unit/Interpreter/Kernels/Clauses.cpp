@@ -32,6 +32,7 @@ protected:
              InterpreterOptions options = {}) {
     ClauseCase clauses(context, p, text, captures, ++seed);
     p.clauses = clauses.flags();
+    p.scales = clauses.scales();
     FlashCase flash(p, tiles, seed);
     if (p.pattern)
       flash.list({}, {}, seed);
@@ -111,6 +112,63 @@ TEST_F(Clauses, SinksAreInEveryRow) {
   checkBoth(problem(80, 20, {MaskKind::causalBottomRight}),
             "sinks(%x0 : " + sinks + ")", {sinks});
   checkBoth(problem(40, 0), "sinks(%x0 : " + sinks + ")", {sinks});
+}
+
+/// Of all operands or some, one for all or for each; scores of many tiles, of
+/// heads with other scales, in whole walks and in parts.
+TEST_F(Clauses, ScalesOfOperands) {
+  std::string one = tensorOf({1, 1}, "f32"), each = tensorOf({2, 2}, "f32"),
+              ofBatch = tensorOf({2, 1}, "f32"),
+              ofHead = tensorOf({1, 2}, "f32");
+  for (const Mask &mask : kMasks) {
+    Problem p = problem(70, 90, mask);
+    checkBoth(p,
+              "scales(q %x0, k %x1, v %x2 : " + one + ", " + each + ", " +
+                  each + ")",
+              {one, each, each});
+    checkBoth(p, "scales(v %x0 : " + ofBatch + ")", {ofBatch});
+    checkBoth(p, "scales(k %x0 : " + ofHead + ") softcap(2.5)", {ofHead});
+  }
+  Problem long_ = problem(300, 200, {MaskKind::causal});
+  std::string text = "scales(q %x0, v %x1 : " + each + ", " + each + ")";
+  for (int64_t groups : {1, 2, 3})
+    for (bool overlap : {false, true})
+      check(long_, wgmma(64 * groups, 64, 2, 1 + overlap, overlap), text,
+            {each, each});
+  long_.lseLow = true;
+  checkBoth(long_, text, {each, each});
+  // Keys in parts.
+  Problem few = problem(3, 400);
+  Tiles ofGroups = {{"query", 64},  {"key", 64},       {"stages", 2},
+                    {"overlap", 1}, {"persistent", 1}, {"parts", 3}};
+  Tiles ofWarps = mmaSync(16, 32, 2, 1);
+  ofWarps.set("parts", 3);
+  for (const Tiles &tiles : {ofGroups, ofWarps})
+    check(few, tiles, text, {each, each});
+  // Rows that see nothing.
+  checkBoth(problem(80, 20, {MaskKind::causalBottomRight}), text, {each, each});
+}
+
+TEST_F(Clauses, ScalesOfEightBits) {
+  std::string one = tensorOf({1, 1}, "f32"), each = tensorOf({2, 2}, "f32");
+  std::string text =
+      "scales(q %x0, k %x1, v %x2 : " + one + ", " + each + ", " + each + ")";
+  for (const Mask &mask : kMasks)
+    for (int64_t groups : {1, 2})
+      check(problem(150, 130, mask, DataType::f8e4m3),
+            wgmma(64 * groups, 32, 2, groups), text, {one, each, each});
+}
+
+/// sinks and lists beside scales.
+TEST_F(Clauses, ScalesBesideOthers) {
+  std::string each = tensorOf({2, 2}, "f32"), ofHead = tensorOf({4}, "f32");
+  std::string text = "sinks(%x0 : " + ofHead +
+                     ") scales(q %x1, v %x2 : " + each + ", " + each + ")";
+  Problem p = problem(130, 200, {MaskKind::causal});
+  checkBoth(p, text, {ofHead, each, each});
+  p.pattern.emplace(BlockSize{64, 64}, /*density=*/0.5);
+  check(p, mmaSync(32, 32, 2, 2), text, {ofHead, each, each});
+  check(p, wgmma(64, 32, 2, 1), text, {ofHead, each, each});
 }
 
 TEST_F(Clauses, RandomRegions) {

@@ -33,10 +33,11 @@ protected:
                     {MaskKind::window, draw(0, 100), draw(0, 50)},
                     {MaskKind::prefix, 0, 0, draw(0, 200)},
                     {MaskKind::causal}};
+    int64_t least = std::max<int64_t>(8 / columns, 1);
     Problem p =
         oneHead(draw(1, mostQueries), draw(0, 3) ? draw(1, 400) : draw(1, 40),
-                columns * draw(8 / columns, 80 / columns),
-                columns * draw(8 / columns, 80 / columns), masks[draw(0, 4)],
+                columns * draw(least, 80 / columns),
+                columns * draw(least, 80 / columns), masks[draw(0, 4)],
                 draw(0, 1) ? DataType::bf16 : DataType::f16);
     if (p.mask.kind == MaskKind::causal)
       p.queries = p.keys;
@@ -49,8 +50,8 @@ protected:
   }
 
   /// The same in pages, of any number of rows.
-  Problem drawPaged(int64_t mostQueries) {
-    Problem p = drawProblem(mostQueries, 8);
+  Problem drawPaged(int64_t mostQueries, int64_t columns = 8) {
+    Problem p = drawProblem(mostQueries, columns);
     constexpr int64_t usual[] = {8, 16, 64, 128, 256};
     int64_t rows = draw(0, 2) ? usual[draw(0, 4)] : 8 * draw(1, 12);
     p.place.pageRows = rows;
@@ -93,6 +94,17 @@ protected:
     return tiles;
   }
 
+  /// The same of eight bits, of which a step contracts 32 keys.
+  static Problem inEightBits(Problem p) {
+    p.dtype = DataType::f8e4m3;
+    return p;
+  }
+  Tiles drawWarpgroupsOfEightBits() {
+    Tiles tiles = drawWarpgroups();
+    tiles.set("key", 32 * draw(1, 4));
+    return tiles;
+  }
+
   /// What tiles load of the used keys, and what they store.
   static int64_t bytesOf(const FlashCase &flash) {
     const Problem &p = flash.problem;
@@ -125,7 +137,7 @@ protected:
           if (!own.isEmpty())
             sum += (rows * p.headDim + rowsUntil(endOfKeys) * p.headDim +
                     rowsUntil(entry.keys) * p.headDimV) *
-                   2;
+                   attn::bytesOf(p.dtype);
         }
         if (parts > 1)
           sum += rows * parts * (p.headDimV + 1) * 4;
@@ -195,9 +207,21 @@ TEST_F(UsedKeys, OfPages) {
     checkPlaced(drawPaged(i % 3 ? 8 : 100), drawWarpgroups());
 }
 
+/// Values have a transpose of their own, in which what is behind is 0 too.
+TEST_F(UsedKeys, OfEightBits) {
+  for (int i = 0; i < 4; ++i) {
+    checkPlaced(inEightBits(drawProblem(i % 3 ? 8 : 100, 16)),
+                drawWarpgroupsOfEightBits());
+    checkPlaced(inEightBits(drawPaged(i % 3 ? 8 : 100, 16)),
+                drawWarpgroupsOfEightBits());
+  }
+}
+
 TEST_F(UsedKeys, OfMoreProblems) {
   ATTN_LONG_TEST();
   for (int i = 0; i < 60; ++i) {
+    checkPlaced(inEightBits(drawPaged(i % 3 ? 8 : 150, 16)),
+                drawWarpgroupsOfEightBits());
     checkPlaced(drawPaged(i % 3 ? 8 : 150), drawWarpgroups());
     checkPlaced(drawProblem(i % 3 ? 8 : 90), drawWarps());
     checkPlaced(drawProblem(i % 3 ? 8 : 150, 8), drawWarpgroups());
@@ -212,6 +236,7 @@ TEST_F(UsedKeys, AtMost) {
     ofPages.set("key",
                 64); // which pages of powers of two divide, or the reverse
     checkMost(drawPaged(40), ofPages);
+    checkMost(inEightBits(drawPaged(40, 16)), ofPages);
   }
 }
 

@@ -69,6 +69,23 @@ TEST(ProblemAttr, Clauses) {
   EXPECT_EQ(str(p.clauses), "sees, score, sinks");
 }
 
+TEST(ProblemAttr, Scales) {
+  mlir::MLIRContext context;
+  Problem p;
+  p.queries = 1, p.keys = 128, p.headDim = p.headDimV = 64;
+  EXPECT_FALSE(problemAttr(&context, p).contains("k_scale"));
+  for (const OperandScales &scales : {OperandScales{true, false, false},
+                                      {false, true, false},
+                                      {false, false, true},
+                                      {true, true, true}}) {
+    p.scales = scales;
+    std::optional<Problem> read = problemFromAttr(problemAttr(&context, p));
+    ASSERT_TRUE(read);
+    EXPECT_TRUE(read->scales == scales) << str(scales);
+  }
+  EXPECT_EQ(str(p.scales), "scales(q, k, v)");
+}
+
 TEST(ProblemAttr, Placement) {
   mlir::MLIRContext context;
   Problem p;
