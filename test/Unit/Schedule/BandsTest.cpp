@@ -125,7 +125,8 @@ private:
 } // namespace
 
 TEST(Bands, ShowWhatTheyBound) {
-  Random random{Seed()};
+  Seed seed;
+  Random random(seed);
   int64_t shown = 0, hidden = 0;
   for (int n = 0; n < 60; ++n) {
     Problem p = randomProblem(random);
@@ -143,7 +144,8 @@ TEST(Bands, ShowWhatTheyBound) {
 }
 
 TEST(Bands, VisitsAreThoseOfEveryTile) {
-  Random random{Seed()};
+  Seed seed;
+  Random random(seed);
   int64_t looked = 0;
   for (int n = 0; n < 150; ++n) {
     Problem p = randomProblem(random);
@@ -178,7 +180,8 @@ TEST(Bands, VisitsAreThoseOfEveryTile) {
 }
 
 TEST(Bands, OpenTilesAreOfOneWholeBand) {
-  Random random{Seed()};
+  Seed seed;
+  Random random(seed);
   int64_t allOpen = 0, allCut = 0;
   for (int n = 0; n < 60; ++n) {
     Problem p = randomProblem(random);
@@ -209,7 +212,8 @@ TEST(Bands, OpenTilesAreOfOneWholeBand) {
 }
 
 TEST(Bands, NumbersReadBack) {
-  Random random{Seed()};
+  Seed seed;
+  Random random(seed);
   for (int n = 0; n < 60; ++n) {
     Bands bands = randomBands(random);
     std::optional<Bands> read = bandsOf(numbersOf(bands));
