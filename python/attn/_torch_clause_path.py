@@ -52,7 +52,8 @@ def make_clause_path(library: TorchLibrary) -> Callable[..., Any]:
     def path(q: Any, k: Any, v: Any, options: Options,
              lists: Optional[BlockMask], clauses: Optional[Clauses]) -> Any:
         behind = [] if lists is None else lists.arrays()
-        text = size = None
+        text: Optional[str] = None
+        size: Optional[tuple[int, int]] = None
         try:
             if lists is not None:
                 size = lists.block_size
