@@ -76,6 +76,9 @@ std::vector<Binding::Apart> attn::argumentsApart(func::FuncOp function) {
     // Destinations on tensors too, which are written in place.
     for (auto [role, value] : llvm::zip(op.givenOutputs(), op.getOuts()))
       add(value, role, /*isWritten=*/true);
+    for (const AttentionArray &array : op.clauseArrays())
+      if (array.isOutput)
+        add(array.value, array.role, /*isWritten=*/true);
     for (auto [number, use] : llvm::enumerate(uses))
       for (const Use &other : ArrayRef(uses).take_front(number))
         if (use.isWritten && use.position != other.position)
@@ -121,7 +124,7 @@ EqualSizes attn::equalSizesOf(func::FuncOp function) {
 
 /// An argument and its dimension that has the size.
 static std::optional<std::pair<size_t, size_t>>
-placeOf(AttentionOpInterface op, Extent extent, func::FuncOp function) {
+argumentOf(AttentionOpInterface op, Extent extent, func::FuncOp function) {
   for (const AttentionArray &array : op.arrays())
     for (auto [dim, each] : llvm::enumerate(op.shapeOf(array.role)))
       if (std::optional<size_t> position = positionOf(array.value, function);
@@ -146,7 +149,7 @@ std::vector<LeastSize> attn::leastSizesOf(func::FuncOp function) {
         // How many keys pages hold is a matter of the table.
         if (ShapedType::isDynamic(least.size) &&
             !(isPaged && extent == Extent::keys))
-          least.place = placeOf(op, extent, function);
+          least.place = argumentOf(op, extent, function);
         if (least.place || !ShapedType::isDynamic(least.size))
           result.push_back(least);
       }

@@ -111,10 +111,12 @@ public:
     p.alignment = kMaxAlignment;
     while (isUnaligned(p))
       p.alignment /= 2;
-    p.mask = {static_cast<MaskKind>(number(0, 3))};
+    p.mask = {static_cast<MaskKind>(number(0, 4))};
     if (p.mask.kind == MaskKind::window)
       p.mask = {MaskKind::window, magnitude(1, 4096) - 1,
                 magnitude(1, 4096) - 1};
+    if (p.mask.kind == MaskKind::prefix)
+      p.mask.keys = magnitude(1, 4096) - 1;
     p.lse = number(0, 1);
     p.lseLow = p.lse && number(0, 3) == 0;
     if (number(0, 2) == 0) {
