@@ -2,6 +2,7 @@
 
 #include "Bands.h"
 #include "Chaining.h"
+#include "HostArithmetic.h"
 #include "KernelModule.h"
 #include "KernelRequests.h"
 #include "ListLaunches.h"
@@ -26,26 +27,6 @@ namespace attn {
 } // namespace attn
 
 namespace {
-
-/// Sizes as values of the host function.
-struct HostArithmetic {
-  using Number = Value;
-  Value constant(int64_t value) {
-    return arith::ConstantIndexOp::create(b, value);
-  }
-  Value times(Value x, Value y) { return b.createOrFold<arith::MulIOp>(x, y); }
-  Value plus(Value x, Value y) { return b.createOrFold<arith::AddIOp>(x, y); }
-  Value least(Value x, Value y) { return b.createOrFold<arith::MinSIOp>(x, y); }
-  Value most(Value x, Value y) { return b.createOrFold<arith::MaxSIOp>(x, y); }
-  Value ceilDiv(Value x, int64_t divisor) {
-    return b.createOrFold<arith::CeilDivSIOp>(x, constant(divisor));
-  }
-  Value floorDiv(Value x, int64_t divisor) {
-    return b.createOrFold<arith::DivSIOp>(x, constant(divisor));
-  }
-
-  ImplicitLocOpBuilder &b;
-};
 
 /// The values of a launch's arguments, by role, worked out on the host.
 class LaunchArguments {
