@@ -50,12 +50,18 @@ Regime attn::regime(const Problem &problem, const Machine &machine) {
 // What a problem has
 //===----------------------------------------------------------------------===//
 
-/// Rows of an axis that something sees or that see something, of all heads.
+/// Rows of an axis that something sees or that see something, of all heads.  Of
+/// a density those of the other axis count by blocks, of which a band shows a
+/// row a few.
 static double rowsInUse(const Problem &problem, Axis axis) {
   bool isOfKeys = axis == Axis::Key;
+  int64_t step = 0;
+  if (problem.pattern && !problem.pattern->hasLists())
+    step = isOfKeys ? problem.pattern->size().queries
+                    : problem.pattern->size().keys;
   double heads = double(problem.batch) *
                  double(isOfKeys ? problem.kvHeads : problem.heads);
-  Visits all = visits(problem, isOfKeys ? Axis::Query : Axis::Key, 0, 1);
+  Visits all = visits(problem, isOfKeys ? Axis::Query : Axis::Key, step, 1);
   return double(all.innerSpan) * heads / double(headsOfSum(problem, axis));
 }
 

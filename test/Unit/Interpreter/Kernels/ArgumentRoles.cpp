@@ -132,13 +132,15 @@ protected:
     }
   }
 
-  /// Those whose keys or rows lie where the device says.
+  /// Those of which the device says where rows lie, or what they are scaled by.
   void buildPlaced(const Machine &machine) {
     Problem dense = oneHead(1024, 1024, 64, 64, {MaskKind::causalBottomRight});
     Problem paged = dense;
     paged.place = {/*usedKeysBits=*/32, /*pageRows=*/64};
+    Problem scaled = dense;
+    scaled.scales = {/*q=*/true, /*k=*/true, /*v=*/true};
     for (const Problem &p :
-         {paged, raggedProblem(dense, {{300, 400}, {0, 90}})}) {
+         {paged, scaled, raggedProblem(dense, {{300, 400}, {0, 90}})}) {
       int count = 0;
       for (const Plan &plan : plans(p, machine).plans)
         if (!plan.kernel.empty() && count++ == 0)
