@@ -242,7 +242,8 @@ LogicalResult Verifier::numbers() {
   if (op.getScaleAttr() && !op.getScaleAttr().getValue().isFinite())
     return op->emitOpError("expects a finite scale, but got ")
            << op.getScaleAttr();
-  Problem problem = problemOf(op);
+  // Regions are verified later.
+  Problem problem = problemWithoutRegions(op);
   problem.alignment = kMaxAlignment; // has a rule of its own
   if (std::optional<std::string> error = check(problem))
     return op->emitOpError(*error);

@@ -154,7 +154,8 @@ static std::optional<attn::Pattern> patternOf(AttentionOpInterface op) {
   return attn::Pattern(*size, kAssumedDensity, isShared);
 }
 
-attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
+attn::Problem attn::problemWithoutRegions(AttentionOpInterface op,
+                                          DynamicSizes assumed) {
   std::array<int64_t, kExtents> sizes = knownSizes(op);
   Problem problem;
   problem.lse = false;
@@ -186,11 +187,6 @@ attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
   problem.scales = {isScaled(ClauseGroup::scaleQ),
                     isScaled(ClauseGroup::scaleK),
                     isScaled(ClauseGroup::scaleV)};
-  countGradients(op, problem.clauses);
-  if (Region *sees = op.sees())
-    problem.clauses.seesCost = costOf(*sees);
-  if (Region *score = op.score())
-    problem.clauses.scoreCost = costOf(*score);
   problem.direction = op.direction();
   problem.deterministic = op.isDeterministic();
   auto sizeOr = [&](Extent extent, int64_t assumedSize) {
@@ -205,8 +201,19 @@ attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
   // What is only assumed breaks no limit.
   for (assume(); check(problem) && assumed.batch * assumed.rows > 1; assume())
     (assumed.batch > 1 ? assumed.batch : assumed.rows) /= 2;
-  if (op.sees() && !whyNoRuns(problem))
-    problem.bands = bandsOfRegion(*op.sees(), problem.mask);
+  return problem;
+}
+
+attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
+  Problem problem = problemWithoutRegions(op, assumed);
+  countGradients(op, problem.clauses);
+  if (Region *score = op.score())
+    problem.clauses.scoreCost = costOf(*score);
+  if (Region *sees = op.sees()) {
+    problem.clauses.seesCost = costOf(*sees);
+    if (!whyNoRuns(problem))
+      problem.bands = bandsOfRegion(*sees, problem.mask);
+  }
   return problem;
 }
 

@@ -14,6 +14,10 @@ import argparse
 import os
 import sys
 
+if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
+    print(__doc__.strip())  # which needs neither JAX nor attn
+    sys.exit(0)
+
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 

@@ -213,6 +213,9 @@ bool isStatistic(llvm::StringRef role);
 
 /// The problem that an op poses to the cost model.
 Problem problemOf(AttentionOpInterface op, DynamicSizes assumed = {});
+/// The same but for what its regions say, which may not be verified yet.
+Problem problemWithoutRegions(AttentionOpInterface op,
+                              DynamicSizes assumed = {});
 
 /// What a merge computes.
 Merge mergeOf(MergeOpInterface op, DynamicSizes assumed = {});
