@@ -110,7 +110,7 @@ EqualSizes attn::equalSizesOf(func::FuncOp function) {
 
 /// An argument and its dimension that has the size.
 static std::optional<std::pair<size_t, size_t>>
-placeOf(AttentionOpInterface op, Extent extent, func::FuncOp function) {
+argumentWith(AttentionOpInterface op, Extent extent, func::FuncOp function) {
   for (const AttentionArray &array : op.arrays())
     for (auto [dim, each] : llvm::enumerate(op.shapeOf(array.role)))
       if (std::optional<size_t> position = positionOf(array.value, function);
@@ -135,7 +135,7 @@ std::vector<LeastSize> attn::leastSizesOf(func::FuncOp function) {
         // How many keys pages hold is a matter of the table.
         if (ShapedType::isDynamic(least.size) &&
             !(isPaged && extent == Extent::keys))
-          least.place = placeOf(op, extent, function);
+          least.place = argumentWith(op, extent, function);
         if (least.place || !ShapedType::isDynamic(least.size))
           result.push_back(least);
       }
