@@ -111,8 +111,8 @@ class TorchLibrary(Library):
             array.record_stream(self._stream(stream, array.device))
 
     def wants_gradient(self, q: Any, k: Any, v: Any) -> bool:
-        return (q.requires_grad or k.requires_grad or v.requires_grad) and (
-            self.torch.is_grad_enabled())
+        return bool(self.torch.is_grad_enabled() and (
+            q.requires_grad or k.requires_grad or v.requires_grad))
 
     def refuse_gradient(self, *arrays: Any, function: str = "forward"
                         ) -> None:

@@ -194,17 +194,15 @@ def words_of(error, notes):
 
 
 def read(diagnostics, starts):
-    """What was said of each chunk of text, by number.  Of a schedule that is
-    none, what its own text is told comes first and has no place in a chunk."""
-    of_schedule = re.search(r"error: (expects the name of a tile size .*)",
-                            diagnostics)
+    """What was said of each chunk of text, by number."""
     said = {}
     for found in SAID.finditer(diagnostics):
+        if found["words"].startswith("expects the option schedule"):
+            continue
         chunk = bisect.bisect_right(starts, int(found["line"])) - 1
         errors, notes = said.setdefault(chunk, ([], []))
         (errors if found["kind"] == "error" else notes).append(found["words"])
-    return {chunk: of_schedule[1] if errors[0].startswith(
-                "expects the option schedule") else words_of(errors[0], notes)
+    return {chunk: words_of(errors[0], notes)
             for chunk, (errors, notes) in said.items()}
 
 
@@ -222,10 +220,16 @@ def ask_some(build, schedule, some):
          f"-attn-select-schedule{option}", "-o", os.devnull],
         input="".join(texts), capture_output=True, text=True, check=False)
     said = read(done.stderr, starts)
-    if done.returncode not in (0, 1) or (done.returncode == 1) != bool(said):
+    # A schedule that is none is one for no cell; what is said of its own text
+    # has no place in a chunk.
+    of_schedule = re.search(r"error: (expects the name of a tile size .*)",
+                            done.stderr)
+    if done.returncode not in (0, 1) or (done.returncode == 1) != bool(
+            said or of_schedule):
         sys.exit(f"attn-opt, of {schedule or 'any schedule'}: status "
                  f"{done.returncode}\n{done.stderr[-2000:]}")
-    return [said.get(number, RIGHT) for number in range(len(some))]
+    otherwise = of_schedule[1] if of_schedule else RIGHT
+    return [said.get(number, otherwise) for number in range(len(some))]
 
 
 def ask(build):
