@@ -436,6 +436,9 @@ LogicalResult ClauseVerifier::gradients() {
   auto numbers = op->getAttrOfType<DenseI64ArrayAttr>(kGradientsAttr);
   if (!numbers)
     return success();
+  if (op.isRagged() && !numbers.empty()) // C34
+    return op->emitOpError("expects no gradients of captures and sinks of "
+                           "ragged sequences, but got some");
   OperandRange captures = op.captures();
   int64_t count =
       captures.size() + op.clauseOperands(ClauseGroup::sinks).size();

@@ -7,6 +7,10 @@ import pytest
 
 # Tests run beside each other: threads that wait for work would take it away.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+# Folders of tests have the names of packages: where one is not installed its
+# tests must not be taken for it.
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:] = [path for path in sys.path if os.path.abspath(path) != HERE]
 sys.path.insert(0, os.path.join(
     os.path.dirname(__file__), "..", "..", "tools", "dev"))
 import shares  # noqa: E402  (found by the line above)

@@ -92,8 +92,8 @@ def test_commands_run(block):
         return
     for line in block.code.splitlines():
         program = line.split("#")[0].split()
-        assert not program or shutil.which(
-            program[0], path=f"{ROOT}:{environment()['PATH']}") or (
+        path = f"{ROOT}:{ROOT}/.venv/bin:{environment()['PATH']}"
+        assert not program or shutil.which(program[0], path=path) or (
                 ROOT / program[0]).is_file(), line
 
 

@@ -10,6 +10,7 @@
 #include "attn/Schedule/Limits.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/Registry.h"
+#include "attn/Schedule/SharedTiles.h"
 #include "gtest/gtest.h"
 #include <set>
 
@@ -36,7 +37,8 @@ void checkNumbers(const SvgPage &page, const Plan &plan,
   Schedule schedule = findScheduleKind(plan.schedule)->build(plan.tiles);
   EXPECT_EQ(page.sum("data-bytes"), plan.bytes.l2);
   EXPECT_EQ(page.sum("data-smem-bytes"), plan.bytes.smem);
-  EXPECT_EQ(page.most("data-words"), peakWords(schedule, problem));
+  EXPECT_EQ(page.most("data-words"),
+            peakWords(schedule, withSharedRows(problem, schedule)));
   EXPECT_EQ(page.most("data-block-bytes"), plan.footprint.smemBytes);
   if (int64_t bytes = page.sum("data-memory-bytes")) {
     EXPECT_EQ(bytes, plan.bytes.hbm);
