@@ -163,6 +163,7 @@ attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
     problem.lseLow |= array.role == "lse_low";
     problem.dlse |= array.role == "dlse";
     problem.keepsWeights |= array.role == "weights";
+    problem.valuesOfKeys |= array.columns != 0;
   }
   auto q = cast<ShapedType>(op.array("q").getType());
   problem.dtype = *dataTypeOf(q.getElementType());

@@ -126,11 +126,11 @@ public:
   explicit ClauseVerifier(AttentionOpInterface op) : op(op) {}
 
   LogicalResult verify() {
-    return success(succeeded(verifyCaptures(op, op.captures())) &&
-                   succeeded(blocks()) && succeeded(sinks()) &&
-                   succeeded(offsets()) && succeeded(diagonal()) &&
-                   succeeded(kept()) && succeeded(lengths()) &&
-                   succeeded(pages()) && succeeded(gradients()));
+    return success(
+        succeeded(verifyCaptures(op, op.captures())) && succeeded(blocks()) &&
+        succeeded(sinks()) && succeeded(offsets()) && succeeded(diagonal()) &&
+        succeeded(kept()) && succeeded(lengths()) && succeeded(pages()) &&
+        succeeded(values()) && succeeded(gradients()));
   }
   LogicalResult verifyRegions() {
     return success(succeeded(regions()) && succeeded(derivatives()));
@@ -145,6 +145,7 @@ private:
   LogicalResult diagonal();    // C34
   LogicalResult lengths();     // C35
   LogicalResult pages();       // C36
+  LogicalResult values();      // C37
   LogicalResult gradients();   // C29
   LogicalResult derivatives(); // C30
 
@@ -347,8 +348,21 @@ LogicalResult ClauseVerifier::kept() {
     return success();
   return op->emitOpError(
       "expects no weights to be kept of attention with "
-      "captures, sees, score, blocks, sinks, ragged, lengths or pages, but got "
-      "both");
+      "captures, sees, score, blocks, sinks, ragged, lengths, pages or values, "
+      "but got both");
+}
+
+LogicalResult ClauseVerifier::values() {
+  if (!op->hasAttr(kValuesAttr))
+    return success();
+  if (op.array("v") != op.array("k"))
+    return op->emitOpError(
+        "expects V to be K beside values(keys, ..), but got two values");
+  int64_t columns = valueColumns(op), all = sizeOf("k", op.isRagged() ? 2 : 3);
+  if (columns >= 1 && columns <= all)
+    return success();
+  return op->emitOpError("expects values to be the first 1 to ")
+         << all << " columns of K, but got " << columns;
 }
 
 LogicalResult ClauseVerifier::offsets() {

@@ -129,7 +129,7 @@ def bind_attention(direction: str, named: dict[str, Array],
                    machine: Optional[str], schedule: Optional[str],
                    precision: Optional[str], *more: Any,
                    block_size: tuple[int, int] = (0, 0),
-                   used_keys_bits: int = 0,
+                   used_keys_bits: int = 0, values_of_keys: bool = False,
                    clauses: Any = None, described: Any = (),
                    gradients: Sequence[Optional[Array]] = ()) -> Binding:
     """attn_forward_bind or attn_backward_bind, or those of weights that are
@@ -156,6 +156,8 @@ def bind_attention(direction: str, named: dict[str, Array],
         request.block_queries, request.block_keys = block_size
     if "used_keys" in packed:
         request.used_keys_bits = used_keys_bits
+    if values_of_keys:
+        request.values_of_keys = 1
     if clauses is not None:
         captured = buffers([array for _, array in described],
                            [capture.name for capture, _ in described])

@@ -97,7 +97,8 @@ class ForwardRequest(ctypes.Structure):
                 ("wide_offsets", ctypes.c_int64),
                 ("used_keys", ctypes.POINTER(Buffer)),
                 ("page_table", ctypes.POINTER(Buffer)),
-                ("used_keys_bits", ctypes.c_int64)]
+                ("used_keys_bits", ctypes.c_int64),
+                ("values_of_keys", ctypes.c_int64)]
 
 
 class BackwardRequest(ctypes.Structure):

@@ -232,7 +232,9 @@ LogicalResult FunctionReader::readSizes(Attention &attention) {
     problem.keys = sizesOf("k")[2];
   }
   for (const auto &[role, position] : attention.inputs)
-    if (failed(checkSizes(attention.op, role, position, attention.sizesOf(role),
+    if (role == "v" && problem.valuesOfKeys)
+      continue; // it is K
+    else if (failed(checkSizes(attention.op, role, position, attention.sizesOf(role),
                           "q and k")))
       return failure();
   if (std::optional<std::string> wrong = check(problem))

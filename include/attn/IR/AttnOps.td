@@ -218,6 +218,17 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
         : memref<64x32x1x128xbf16>, memref<?x8x16x128xbf16>, memref<?x8x16x128xbf16>
     ```
 
+    **Values of keys.** With `values(keys, first n)` there is no V: it is the
+    first `n` columns of K, as where both are made of one latent vector. Masks,
+    lengths, pages and ragged sequences hold as for two arrays. Weights are not
+    kept, and there are no gradients.
+
+    ```mlir
+    %o = attn.forward %q, %k values(keys, first 512)
+        : tensor<64x128x1x576xbf16>, tensor<64x1x8192x576xbf16>
+       -> tensor<64x128x1x512xbf16>
+    ```
+
     **Clauses in kernels.** `flash` takes regions and sinks forward,
     `flash_backward` and `split_backward` backward, on mma.sync and wgmma as far
     as they have kernels there; other schedules refuse them by name. Floats of a
@@ -346,6 +357,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
       without lists of blocks, ragged sequences and weights that are kept.
     - (C36) A table of pages is i32, `[batch, pages]`, beside `lengths`; pages
       have a static multiple of 8 keys. Then C7 and C9 hold for K and V alone.
+    - (C37) Beside `values(keys, first n)` the operand V is K, `n` is between 1
+      and the columns of K, and O has `n` columns. In the text V is left out.
 
     #### Rationale: not a `DestinationStyleOpInterface`
 
@@ -385,7 +398,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
                        OptionalAttr<Attn_ScheduleAttr>:$schedule,
                        OptionalAttr<DenseI32ArrayAttr>:$operandClauseSizes,
                        OptionalAttr<DenseI64ArrayAttr>:$blocks,
-                       OptionalAttr<DenseI64ArrayAttr>:$longest);
+                       OptionalAttr<DenseI64ArrayAttr>:$longest,
+                       OptionalAttr<I64Attr>:$values);
   let builders = [OpBuilder<(ins
       "::mlir::TypeRange":$results, "::mlir::Value":$q, "::mlir::Value":$k,
       "::mlir::Value":$v, "::mlir::ValueRange":$outs,
@@ -394,7 +408,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
       "::attn::ScheduleAttr":$schedule), [{
     build($_builder, $_state, results, q, k, v, outs, mask, scale, precision,
           alignment, schedule, /*operandClauseSizes=*/nullptr,
-          /*blocks=*/nullptr, /*longest=*/nullptr, /*functionsCount=*/0);
+          /*blocks=*/nullptr, /*longest=*/nullptr, /*values=*/nullptr,
+          /*functionsCount=*/0);
   }]>];
   let extraClassDeclaration = attentionMethods # [{
     static ::llvm::SmallVector<::llvm::StringLiteral>

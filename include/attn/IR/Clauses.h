@@ -10,6 +10,7 @@
 //   sinks(%s : type)             a score of each head that has no value
 //   lengths(k %n : type)         how many keys each batch entry uses
 //   pages(%t : type)             the pages in which they lie
+//   values(keys, first 512)      V is so many columns of K, and no operand
 //   ragged(%cu_q, %cu_k, longest 4000, 4000 : types)
 //                                sequences one behind the other, by offsets
 //
@@ -60,7 +61,8 @@ inline constexpr unsigned kClauseGroups = unsigned(ClauseGroup::pageTable) + 1;
 inline constexpr llvm::StringLiteral kClauseSizesAttr = "operandClauseSizes",
                                      kBlocksAttr = "blocks",
                                      kGradientsAttr = "gradients",
-                                     kLongestAttr = "longest";
+                                     kLongestAttr = "longest",
+                                     kValuesAttr = "values";
 
 /// What divides the queries and keys of a block.
 inline constexpr int64_t kBlockMultiple = 64;
@@ -103,6 +105,8 @@ llvm::LogicalResult refuseClauses(mlir::Operation *op);
 std::optional<BlockSize> blockSizeOf(mlir::Operation *op);
 /// Whether sequences lie one behind the other.
 bool isRagged(mlir::Operation *op);
+/// The columns of K that V is, or 0 if it is an array of its own.
+int64_t valueColumns(mlir::Operation *op);
 llvm::SmallVector<mlir::Value> gradientTargetsOf(mlir::Operation *op,
                                                  mlir::OperandRange inputs);
 

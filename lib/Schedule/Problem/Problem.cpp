@@ -448,6 +448,12 @@ std::optional<std::string> attn::check(const Problem &p) {
            std::string(name(p.dtype));
   if (p.keepsWeights && !isBackward && !p.lse)
     return "expects the LSE beside weights that are kept, but got none";
+  if (p.valuesOfKeys && (isBackward || p.keepsWeights))
+    return "expects V as an array of its own for gradients and with weights "
+           "that are kept, but got the first columns of K";
+  if (p.valuesOfKeys && p.headDimV > p.headDim)
+    return "expects V of at most the " + std::to_string(p.headDim) +
+           " columns of K, but got " + std::to_string(p.headDimV);
   return std::nullopt;
 }
 
