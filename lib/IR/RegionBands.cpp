@@ -5,6 +5,7 @@
 #include "RegionConditions.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,16 +15,10 @@ using namespace attn;
 
 namespace {
 
-enum Position { batch, head, query, key, queries, keys };
-
 /// Whether a side is the last that belongs to a band, or the first.
 bool isLast(BandSide side) {
   return side == BandSide::lastDiagonal || side == BandSide::lastKey ||
          side == BandSide::lastQuery;
-}
-
-int64_t floored(int64_t a, int64_t b) {
-  return a / b - (a % b != 0 && a < 0 ? 1 : 0);
 }
 
 /// What two bounds of a side leave, if that is known for all sizes.
@@ -68,8 +63,8 @@ std::optional<RowBound> boundOf(const Sum &sum, int64_t scale) {
   int64_t ofQueries = sum.factors[queries], ofKeys = sum.factors[keys];
   if (ofQueries % by != 0 || ofKeys % by != 0)
     return std::nullopt;
-  int64_t constant =
-      scale > 0 ? floored(-sum.constant, by) : -floored(-sum.constant, by);
+  int64_t constant = scale > 0 ? llvm::divideFloorSigned(-sum.constant, by)
+                               : -llvm::divideFloorSigned(-sum.constant, by);
   return RowBound{constant, sign * ofQueries / by, sign * ofKeys / by};
 }
 

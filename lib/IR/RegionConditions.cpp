@@ -30,7 +30,6 @@ __int128 Sum::most() const {
 }
 
 Sum attn::atLastRows(const Sum &sum) {
-  enum Position { batch, head, query, key, queries, keys };
   Sum ends = sum;
   for (auto [row, count] : {std::pair(query, queries), std::pair(key, keys)}) {
     if (ends.factors[row] <= 0)

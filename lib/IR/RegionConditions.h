@@ -21,7 +21,10 @@
 
 namespace attn {
 
-/// Multiples of the positions (kPositions), and a constant.
+/// Places of the positions (kPositions).
+enum Position { batch, head, query, key, queries, keys };
+
+/// Multiples of the positions, and a constant.
 struct Sum {
   std::array<int64_t, kPositionCount> factors = {};
   int64_t constant = 0;

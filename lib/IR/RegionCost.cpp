@@ -14,13 +14,8 @@ using namespace attn;
 
 namespace {
 
-/// What a value depends on besides batch entry, head and sizes.
-enum Dependence : unsigned {
-  onScore = 1,
-  onQuery = 2,
-  onKey = 4,
-  onDiagonal = 8 ///< their difference alone
-};
+/// Beside Dependence: on the difference of query and key alone.
+constexpr unsigned onDiagonal = 8;
 
 /// Of lane's scores of two rows and 2 n columns each diagonal has two, but the
 /// outer ones.
@@ -81,7 +76,7 @@ private:
     Value a = op.getOperand(0), b = op.getOperand(1);
     bool isDifference = (isPosition(a, onQuery) && isPosition(b, onKey)) ||
                         (isPosition(a, onKey) && isPosition(b, onQuery));
-    return isDifference ? unsigned(onDiagonal) : all;
+    return isDifference ? onDiagonal : all;
   }
 
   static double shareOf(unsigned dependence) {
@@ -150,6 +145,8 @@ private:
   }
 
   double slotsOf(Operation &op, ScalarKind kind) const {
+    if (isIntegerQuotient(kind))
+      return kQuotientSlots;
     switch (kind) {
     case ScalarKind::read:
       return kReadSlots;
@@ -157,14 +154,6 @@ private:
     case ScalarKind::extui:
     case ScalarKind::extf:
       return 0;
-    case ScalarKind::divsi:
-    case ScalarKind::divui:
-    case ScalarKind::ceildivsi:
-    case ScalarKind::ceildivui:
-    case ScalarKind::floordivsi:
-    case ScalarKind::remsi:
-    case ScalarKind::remui:
-      return kQuotientSlots;
     case ScalarKind::mulf:
       return isLastFactor(op) || isContracted(op) ? 0 : 1;
     case ScalarKind::divf:
@@ -175,22 +164,6 @@ private:
       return 2; // with a product for the base
     default:
       return 1;
-    }
-  }
-
-  static bool isFunction(ScalarKind kind) {
-    switch (kind) {
-    case ScalarKind::exp:
-    case ScalarKind::exp2:
-    case ScalarKind::log:
-    case ScalarKind::log2:
-    case ScalarKind::log10:
-    case ScalarKind::sqrt:
-    case ScalarKind::rsqrt:
-    case ScalarKind::tanh:
-      return true;
-    default:
-      return false;
     }
   }
 

@@ -12,6 +12,7 @@
 #include "RegionConditions.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
 
@@ -19,8 +20,6 @@ using namespace mlir;
 using namespace attn;
 
 namespace {
-
-enum Position { batch, head, query, key, queries, keys };
 
 /// What a piece demands.  Numbers are those of `window`: a query sees the keys
 /// up to `right` behind its own place, where the last query's is the last key.
@@ -86,10 +85,6 @@ static void keepLeast(std::optional<int64_t> &least, int64_t value) {
   least = least ? std::min(*least, value) : value;
 }
 
-static int64_t floored(int64_t a, int64_t b) {
-  return a / b - (a % b != 0 && a < 0 ? 1 : 0);
-}
-
 /// j - i <= bound on the right, i - j <= bound on the left.
 void Matcher::bound(const Sum &sum, bool isRight, SidedBand &band) const {
   int64_t sign = isRight ? 1 : -1, scale = sum.factors[key] * sign;
@@ -101,7 +96,7 @@ void Matcher::bound(const Sum &sum, bool isRight, SidedBand &band) const {
     band.isWhole = false;
     return;
   }
-  int64_t number = floored(-sum.constant, scale);
+  int64_t number = llvm::divideFloorSigned(-sum.constant, scale);
   std::optional<int64_t> &side = isRight ? band.right : band.left;
   if (isPlain && isRight && number <= 0) {
     band.isTopLeft = true;
@@ -131,8 +126,9 @@ void Matcher::add(const Sum &sum, SidedBand &band) const {
     band.isWhole = false;
     return;
   }
-  keepLeast(band.first,
-            std::max<int64_t>(0, floored(-sum.constant, ofKey) + 1));
+  keepLeast(
+      band.first,
+      std::max<int64_t>(0, llvm::divideFloorSigned(-sum.constant, ofKey) + 1));
 }
 
 std::optional<SidedBand> Matcher::bandOf(const Piece &piece) const {

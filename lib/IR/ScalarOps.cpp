@@ -44,6 +44,37 @@ bool attn::isScalar(Type type) {
   return isa<IndexType>(type) || type.isF32() || type.isF16() || type.isBF16();
 }
 
+bool attn::isFunction(ScalarKind op) {
+  switch (op) {
+  case ScalarKind::exp:
+  case ScalarKind::exp2:
+  case ScalarKind::log:
+  case ScalarKind::log2:
+  case ScalarKind::log10:
+  case ScalarKind::sqrt:
+  case ScalarKind::rsqrt:
+  case ScalarKind::tanh:
+    return true;
+  default:
+    return false;
+  }
+}
+
+bool attn::isIntegerQuotient(ScalarKind op) {
+  switch (op) {
+  case ScalarKind::divsi:
+  case ScalarKind::divui:
+  case ScalarKind::ceildivsi:
+  case ScalarKind::ceildivui:
+  case ScalarKind::floordivsi:
+  case ScalarKind::remsi:
+  case ScalarKind::remui:
+    return true;
+  default:
+    return false;
+  }
+}
+
 bool attn::hasDerivative(ScalarKind op) {
   switch (op) {
   case ScalarKind::yield:

@@ -41,6 +41,11 @@ std::string scalarOpNames();
 /// Whether a type is that of a number in a region.
 bool isScalar(mlir::Type type);
 
+/// Whether an op is a function of a float that has an instruction for it or
+/// two, and whether it is a quotient or a rest of integers, which has many.
+bool isFunction(ScalarKind op);
+bool isIntegerQuotient(ScalarKind op);
+
 /// Whether gradients pass through an op.
 bool hasDerivative(ScalarKind op);
 

@@ -34,28 +34,8 @@ void RegionCode::declare(Arguments &arguments, TileBuilder &b,
 
 /// What takes more than a few instructions.
 static bool isCostlyOp(ScalarKind kind) {
-  switch (kind) {
-  case ScalarKind::read:
-  case ScalarKind::divsi:
-  case ScalarKind::divui:
-  case ScalarKind::ceildivsi:
-  case ScalarKind::ceildivui:
-  case ScalarKind::floordivsi:
-  case ScalarKind::remsi:
-  case ScalarKind::remui:
-  case ScalarKind::divf:
-  case ScalarKind::exp:
-  case ScalarKind::exp2:
-  case ScalarKind::log:
-  case ScalarKind::log2:
-  case ScalarKind::log10:
-  case ScalarKind::sqrt:
-  case ScalarKind::rsqrt:
-  case ScalarKind::tanh:
-    return true;
-  default:
-    return false;
-  }
+  return kind == ScalarKind::read || kind == ScalarKind::divf ||
+         isIntegerQuotient(kind) || isFunction(kind);
 }
 
 static std::optional<double> realOf(Value value) {
