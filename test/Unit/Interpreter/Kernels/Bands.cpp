@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Harness/BuiltKernel.h"
+#include "Harness/KernelDraws.h"
 
 #include "../../Seed.h"
 #include "../../Share.h"
@@ -107,13 +108,6 @@ protected:
             {"staging", 64},         {"ping_pong", 0},
             {"overlap", draw(0, 1)}, {"persistent", draw(0, 1)}};
   }
-  InterpreterOptions drawOptions() {
-    InterpreterOptions options;
-    options.order = WarpOrder(draw(0, 2));
-    options.seed = uint64_t(draw(0, 1000));
-    return options;
-  }
-
   void check(Problem p, const Tiles &tiles, const std::string &region,
              const std::vector<std::string> &captures = {}) {
     uint64_t seed = uint64_t(draw(0, 1 << 20));
@@ -129,7 +123,7 @@ protected:
     SCOPED_TRACE(tiles.str() + "; queries " + std::to_string(p.queries) +
                  ", keys " + std::to_string(p.keys) + ", " + str(p.mask) +
                  ", " + str(p.bands) + "\n" + region);
-    Outcome outcome = flash.run(kernel, drawOptions());
+    Outcome outcome = flash.run(kernel, drawOptions(draw));
     ASSERT_EQ(outcome.error, "");
     EXPECT_LT(outcome.relativeError, limitOf(flash));
     EXPECT_LT(outcome.lseError, limitOfLse(p));

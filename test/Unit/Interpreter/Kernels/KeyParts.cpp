@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Harness/BuiltKernel.h"
+#include "Harness/KernelDraws.h"
 
 #include "attn/Schedule/Plan.h"
 #include "attn/Tile/SharedMemory.h"
@@ -55,13 +56,6 @@ protected:
     return p;
   }
 
-  InterpreterOptions drawOptions() {
-    InterpreterOptions options;
-    options.order = WarpOrder(draw(0, 2));
-    options.seed = uint64_t(draw(0, 1000));
-    return options;
-  }
-
   Tiles drawWarps() {
     int64_t warps = draw(1, 2);
     return {{"query", 16 * warps},
@@ -78,7 +72,7 @@ protected:
 
   /// Beside what every kernel is checked for, what its plan promised.
   void checkPlanned(const Problem &problem, const Tiles &tiles) {
-    check(problem, tiles, drawOptions());
+    check(problem, tiles, drawOptions(draw));
     std::string error;
     std::optional<Plan> plan =
         planFor(problem, *findMachine("h100_sxm"), "flash", tiles, error);

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Harness/BuiltKernel.h"
+#include "Harness/KernelDraws.h"
 
 #include "attn/Schedule/KeyParts.h"
 #include "attn/Schedule/Plan.h"
@@ -59,13 +60,6 @@ protected:
     if (p.mask.kind == MaskKind::causal)
       p.mask = {MaskKind::causalBottomRight};
     return p;
-  }
-
-  InterpreterOptions drawOptions() {
-    InterpreterOptions options;
-    options.order = WarpOrder(draw(0, 2));
-    options.seed = uint64_t(draw(0, 1000));
-    return options;
   }
 
   Tiles drawWarps() {
@@ -167,7 +161,7 @@ protected:
     for (int64_t used : flash.placed->used)
       trace += " " + std::to_string(used);
     SCOPED_TRACE(trace);
-    check(flash, drawOptions());
+    check(flash, drawOptions(draw));
     OwningOpRef<ModuleOp> module = buildFlash(context, problem, tiles);
     Outcome outcome = flash.run(*module->getOps<tile::KernelOp>().begin());
     EXPECT_EQ(outcome.traffic.global, bytesOf(flash) + bytesOfMerge(flash))

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Harness/Draws.h"
 #include "Harness/FlashCase.h"
+#include "Harness/KernelDraws.h"
 #include "Harness/KernelTest.h"
 
 #include "attn/Schedule/Plan.h"
@@ -89,9 +89,7 @@ protected:
     OwningOpRef<ModuleOp> module = buildFlash(context, problem, plan.tiles);
     tile::KernelOp kernel = *module->getOps<tile::KernelOp>().begin();
     FlashCase flash(problem, plan.tiles, uint64_t(draw(0, 1000)));
-    InterpreterOptions options;
-    options.order = WarpOrder(draw(0, 2));
-    options.seed = uint64_t(draw(0, 1000));
+    InterpreterOptions options = drawOptions(draw);
     Outcome outcome = flash.run(kernel, options);
     EXPECT_EQ(outcome.error, "");
     EXPECT_LT(outcome.relativeError,

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Harness/KernelDraws.h"
 #include "Harness/KernelTest.h"
 #include "Harness/RaggedCase.h"
 
@@ -23,36 +24,9 @@ class RaggedKernels : public ::testing::Test {
 protected:
   RaggedKernels() { loadDialects(context); }
 
-  Mask drawMask() {
-    switch (draw(0, 4)) {
-    case 0:
-      return {};
-    case 1:
-      return {MaskKind::causalBottomRight};
-    case 2:
-      return {MaskKind::window, draw(0, 100), draw(0, 1) ? 0 : draw(0, 50)};
-    case 3:
-      return {MaskKind::prefix, 0, 0, draw(0, 200)};
-    default:
-      return {MaskKind::causal};
-    }
-  }
-
-  std::vector<Lengths> drawLengths(bool areSame, int64_t most) {
-    std::vector<Lengths> all;
-    for (int64_t n = 0, count = draw(1, 6); n < count; ++n) {
-      Lengths one{draw(0, 3) ? draw(1, most) : draw(0, 3),
-                  draw(0, 3) ? draw(1, most) : draw(0, 2)};
-      if (areSame)
-        one.keys = one.queries;
-      all.push_back(one);
-    }
-    return all;
-  }
-
   /// With head dimensions that are multiples of so many columns.
   Problem drawProblem(int64_t most, int64_t columns, DataType type) {
-    Mask mask = drawMask();
+    Mask mask = drawRaggedMask(draw);
     Problem p = oneHead(0, 0, columns * draw(1, 80 / columns),
                         columns * draw(1, 80 / columns), mask, type);
     p.kvHeads = draw(1, 2);
@@ -60,26 +34,15 @@ protected:
     p.lse = draw(0, 2) != 0;
     p.alignment = alignmentOfRows(columns, type);
     Problem all = raggedProblem(
-        p, drawLengths(mask.kind == MaskKind::causal || draw(0, 1), most));
+        p, drawLengths(draw, 6, most,
+                       mask.kind == MaskKind::causal || draw(0, 1)));
     return all;
   }
 
-  DataType draw16Bit() { return draw(0, 1) ? DataType::bf16 : DataType::f16; }
-
   void check(const Problem &problem, const Tiles &tiles) {
-    InterpreterOptions options;
-    options.order = WarpOrder(draw(0, 2));
-    options.seed = uint64_t(draw(0, 1000));
+    InterpreterOptions options = drawOptions(draw);
     RaggedCase ragged(problem, tiles, uint64_t(draw(0, 1 << 20)));
-    std::string text = tiles.str() + "; " + str(problem.mask) + ", heads " +
-                       std::to_string(problem.heads) + "/" +
-                       std::to_string(problem.kvHeads) + ", d " +
-                       std::to_string(problem.headDim) + ", e " +
-                       std::to_string(problem.headDimV) + ", lengths";
-    for (const Lengths &each : problem.ragged->lengths)
-      text +=
-          " " + std::to_string(each.queries) + "x" + std::to_string(each.keys);
-    SCOPED_TRACE(text);
+    SCOPED_TRACE(textOf(problem, tiles));
     ragged.check(context, options, draw(1, 4));
   }
 
@@ -99,7 +62,7 @@ protected:
 
 TEST_F(RaggedKernels, EachSequenceIsAloneOnMmaSync) {
   for (int i = 0; i < 30; ++i)
-    check(drawProblem(100, draw(0, 1) ? 8 : 1, draw16Bit()),
+    check(drawProblem(100, draw(0, 1) ? 8 : 1, draw16Bit(draw)),
           {{"query", 32 * draw(1, 2)},
            {"key", 16 * draw(1, 4)},
            {"stages", draw(1, 3)},
@@ -108,7 +71,7 @@ TEST_F(RaggedKernels, EachSequenceIsAloneOnMmaSync) {
 
 TEST_F(RaggedKernels, EachSequenceIsAloneOnWgmma) {
   for (int i = 0; i < 16; ++i)
-    check(drawProblem(220, 8, draw16Bit()), drawPipeline(16 * draw(2, 6)));
+    check(drawProblem(220, 8, draw16Bit(draw)), drawPipeline(16 * draw(2, 6)));
 }
 
 TEST_F(RaggedKernels, BlocksMayHaveOneTileEach) {
@@ -116,7 +79,7 @@ TEST_F(RaggedKernels, BlocksMayHaveOneTileEach) {
     Tiles tiles = drawPipeline(48);
     tiles.set("persistent", 0);
     tiles.set("query_stages", 1);
-    check(drawProblem(150, 8, draw16Bit()), tiles);
+    check(drawProblem(150, 8, draw16Bit(draw)), tiles);
   }
 }
 

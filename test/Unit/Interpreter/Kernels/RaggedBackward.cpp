@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Harness/Draws.h"
+#include "Harness/KernelDraws.h"
 #include "Harness/KernelTest.h"
 #include "Harness/RaggedGradients.h"
 
@@ -22,36 +22,9 @@ class RaggedBackward : public ::testing::Test {
 protected:
   RaggedBackward() { loadDialects(context); }
 
-  Mask drawMask() {
-    switch (draw(0, 4)) {
-    case 0:
-      return {};
-    case 1:
-      return {MaskKind::causalBottomRight};
-    case 2:
-      return {MaskKind::window, draw(0, 100), draw(0, 1) ? 0 : draw(0, 50)};
-    case 3:
-      return {MaskKind::prefix, 0, 0, draw(0, 200)};
-    default:
-      return {MaskKind::causal};
-    }
-  }
-
-  std::vector<Lengths> drawLengths(bool areSame, int64_t most) {
-    std::vector<Lengths> all;
-    for (int64_t n = 0, count = draw(1, 5); n < count; ++n) {
-      Lengths one{draw(0, 3) ? draw(1, most) : draw(0, 3),
-                  draw(0, 3) ? draw(1, most) : draw(0, 2)};
-      if (areSame)
-        one.keys = one.queries;
-      all.push_back(one);
-    }
-    return all;
-  }
-
   Problem drawProblem(int64_t most, int64_t columns, int64_t widest,
                       DataType type) {
-    Mask mask = drawMask();
+    Mask mask = drawRaggedMask(draw);
     Problem p = oneHead(0, 0, columns * draw(1, widest / columns),
                         columns * draw(1, widest / columns), mask, type);
     p.direction = Direction::backward;
@@ -61,27 +34,16 @@ protected:
     p.lseLow = draw(0, 1) != 0;
     p.alignment = alignmentOfRows(columns, type);
     Problem all = raggedProblem(
-        p, drawLengths(mask.kind == MaskKind::causal || draw(0, 1), most));
+        p, drawLengths(draw, 5, most,
+                       mask.kind == MaskKind::causal || draw(0, 1)));
     all.ragged->isWide = draw(0, 1) != 0;
     return all;
   }
 
-  DataType draw16Bit() { return draw(0, 1) ? DataType::bf16 : DataType::f16; }
-
   void check(const Problem &problem, llvm::StringRef schedule,
              const Tiles &tiles) {
-    InterpreterOptions options;
-    options.order = WarpOrder(draw(0, 2));
-    options.seed = uint64_t(draw(0, 1000));
-    std::string text = tiles.str() + "; " + str(problem.mask) + ", heads " +
-                       std::to_string(problem.heads) + "/" +
-                       std::to_string(problem.kvHeads) + ", d " +
-                       std::to_string(problem.headDim) + ", e " +
-                       std::to_string(problem.headDimV) + ", lengths";
-    for (const Lengths &each : problem.ragged->lengths)
-      text +=
-          " " + std::to_string(each.queries) + "x" + std::to_string(each.keys);
-    SCOPED_TRACE(text);
+    InterpreterOptions options = drawOptions(draw);
+    SCOPED_TRACE(textOf(problem, tiles));
     RaggedGradients ragged(problem, schedule, tiles,
                            uint64_t(draw(0, 1 << 20)));
     ragged.check(context, options, draw(1, 4));
@@ -116,7 +78,7 @@ protected:
 
 TEST_F(RaggedBackward, EachSequenceIsAloneOnMmaSync) {
   for (int i = 0; i < 16; ++i)
-    check(drawProblem(100, draw(0, 1) ? 8 : 1, 48, draw16Bit()),
+    check(drawProblem(100, draw(0, 1) ? 8 : 1, 48, draw16Bit(draw)),
           "split_backward", drawPortable(draw(0, 1)));
 }
 
@@ -128,14 +90,14 @@ TEST_F(RaggedBackward, OfSinglePrecisionToo) {
 
 TEST_F(RaggedBackward, EachSequenceIsAloneOnWgmma) {
   for (int i = 0; i < 8; ++i)
-    check(drawProblem(200, 8, 64, draw16Bit()), "flash_backward",
+    check(drawProblem(200, 8, 64, draw16Bit(draw)), "flash_backward",
           drawPipeline(draw(0, 2)));
 }
 
 /// In one order, also of heads for which dK and dV have a launch each.
 TEST_F(RaggedBackward, SumsInOneOrderAreAloneOnWgmma) {
   for (int i = 0; i < 6; ++i)
-    check(drawProblem(200, 8, 64, draw16Bit()), "split_backward",
+    check(drawProblem(200, 8, 64, draw16Bit(draw)), "split_backward",
           {{"query", 64 * draw(1, 2)},
            {"key_block", 64 * draw(1, 2)},
            {"key", 64 * draw(1, 2)},
@@ -148,7 +110,7 @@ TEST_F(RaggedBackward, SumsInOneOrderAreAloneOnWgmma) {
 
 TEST_F(RaggedBackward, WideHeadsShareColumns) {
   for (int i = 0; i < 2; ++i) {
-    Problem p = drawProblem(160, 8, 128, draw16Bit());
+    Problem p = drawProblem(160, 8, 128, draw16Bit(draw));
     p.headDim = 128;
     Tiles tiles = drawPipeline(1);
     tiles.set("key", 128);

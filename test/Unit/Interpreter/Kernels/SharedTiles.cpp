@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Harness/BuiltKernel.h"
+#include "Harness/KernelDraws.h"
 
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/SharedTiles.h"
@@ -66,13 +67,6 @@ protected:
     return p;
   }
 
-  InterpreterOptions drawOptions() {
-    InterpreterOptions options;
-    options.order = WarpOrder(draw(0, 2));
-    options.seed = uint64_t(draw(0, 1000));
-    return options;
-  }
-
   /// Beside what every kernel is checked for, what its plan promised.
   void checkPlanned(FlashCase &flash) {
     const Problem &problem = flash.problem;
@@ -82,7 +76,7 @@ protected:
         planFor(problem, *findMachine("h100_sxm"), "flash", tiles, error);
     ASSERT_TRUE(plan) << error;
     EXPECT_EQ(plan->kernel, "flash_wgmma");
-    check(flash, drawOptions());
+    check(flash, drawOptions(draw));
     OwningOpRef<ModuleOp> module = buildFlash(context, problem, tiles);
     tile::KernelOp kernel = *module->getOps<tile::KernelOp>().begin();
     Outcome outcome = flash.run(kernel);
@@ -122,7 +116,7 @@ protected:
     if (usesAll)
       checkPlanned(flash);
     else
-      check(flash, drawOptions());
+      check(flash, drawOptions(draw));
   }
 };
 
