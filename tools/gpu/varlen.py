@@ -216,6 +216,18 @@ def rate(call: Call, flops: float) -> float:
     return flops / statistics.median(times) * 1e-12
 
 
+def torch_varlen(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
+                 cu: tuple[torch.Tensor, torch.Tensor],
+                 longest: tuple[int, int], causal: bool) -> Any:
+    """PyTorch's own, whose last argument has had two names."""
+    from torch.nn.attention.varlen import varlen_attn
+    try:
+        return varlen_attn(q, k, v, *cu, *longest,
+                           window_size=((-1, 0) if causal else (-1, -1)))
+    except TypeError:
+        return varlen_attn(q, k, v, *cu, *longest, causal)
+
+
 def time_prefill(name: str, queries: list[int], keys: list[int], heads: int,
                  kv_heads: int, dim: int, causal: bool,
                  schedules: list[Optional[str]]) -> dict[str, Any]:
@@ -239,25 +251,16 @@ def time_prefill(name: str, queries: list[int], keys: list[int], heads: int,
                                                               1)
         except (ValueError, RuntimeError) as error:
             found[str(schedule)] = str(error)[:200]
-    try:
-        from torch.nn.attention.varlen import varlen_attn
-        wide_k, wide_v = (t.repeat_interleave(heads // kv_heads, 1)
-                          for t in (k, v))
-        for label, args in (("torch gqa", (k, v)), ("torch", (wide_k, wide_v))):
-            try:
-                def peer(args: Any = args) -> Any:
-                    try:
-                        return varlen_attn(q, *args, cu_q, cu_k, max(queries),
-                                           max(keys), window_size=(
-                                               (-1, 0) if causal else (-1, -1)))
-                    except TypeError:
-                        return varlen_attn(q, *args, cu_q, cu_k, max(queries),
-                                           max(keys), causal)
-                found[label] = round(rate(peer, flops), 1)
-            except (TypeError, ValueError, RuntimeError) as error:
-                found[label] = str(error)[:100]
-    except ImportError as error:
-        found["torch"] = str(error)
+    wide_k, wide_v = (t.repeat_interleave(heads // kv_heads, 1)
+                      for t in (k, v))
+    for label, args in (("torch gqa", (k, v)), ("torch", (wide_k, wide_v))):
+        def peer(args: Any = args) -> Any:
+            return torch_varlen(q, *args, (cu_q, cu_k),
+                                (max(queries), max(keys)), causal)
+        try:
+            found[label] = round(rate(peer, flops), 1)
+        except (ImportError, TypeError, ValueError, RuntimeError) as error:
+            found[label] = str(error)[:100]
     print(json.dumps(found))
     return found
 

@@ -30,7 +30,7 @@ if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
 import torch
 
 import attn
-from varlen import Problem, offsets_of, rate
+from varlen import Problem, offsets_of, rate, torch_varlen
 
 Tensors = tuple[torch.Tensor, ...]
 
@@ -171,28 +171,17 @@ def time_gradients(name: str, lengths: list[int], heads: int, kv_heads: int,
             found[f"{label}, with forward"] = round(rate(
                 lambda: torch.autograd.grad(run(), leaves, do),
                 1.4 * products), 1)
-        except (TypeError, ValueError, RuntimeError) as refusal:
+        except (ImportError, TypeError, ValueError,
+                RuntimeError) as refusal:
             found[label] = str(refusal)[:200]
 
     measure("attn", (q, k, v), lambda: attn.attention_varlen(
         q, k, v, cu, cu, longest, longest, causal=causal))
-    try:
-        from torch.nn.attention.varlen import varlen_attn
-    except ImportError as missing:
-        found["torch"] = str(missing)
-        print(json.dumps(found))
-        return found
     wide = [t.detach().repeat_interleave(heads // kv_heads, 1).requires_grad_()
             for t in (k, v)]
 
-    def peer() -> Any:
-        try:
-            return varlen_attn(q, *wide, cu, cu, longest, longest,
-                               window_size=((-1, 0) if causal else (-1, -1)))
-        except TypeError:
-            return varlen_attn(q, *wide, cu, cu, longest, longest, causal)
-
-    measure("torch, heads repeated", (q, *wide), peer)
+    measure("torch, heads repeated", (q, *wide), lambda: torch_varlen(
+        q, *wide, (cu, cu), (longest, longest), causal))
     print(json.dumps(found))
     return found
 
