@@ -18,8 +18,8 @@
 namespace attn {
 
 /// What one asks for: a problem, as tiles see it, of a class of kernels, and a
-/// machine, by its text; and what is given of the schedule, `flash, query = 64`,
-/// or nothing.
+/// machine, by its text; and what is given of the schedule, `flash, query =
+/// 64`, or nothing.
 struct SizedRequest {
   KernelClass kernelClass;
   Problem problem;
