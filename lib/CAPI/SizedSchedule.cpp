@@ -72,6 +72,10 @@ static std::string complete(const Problem &problem, const Machine &machine,
   return decision(plan->schedule, plan->tiles);
 }
 
+static int64_t mostKeysOf(const Problem &problem) {
+  return problem.ragged ? problem.ragged->longest.keys : problem.keys;
+}
+
 std::string attn::scheduleForSizes(const SizedRequest &request) {
   const auto &[problem, machine, machineText, given, clauses] = request;
   Problem sized = problem;
@@ -94,8 +98,10 @@ std::string attn::scheduleForSizes(const SizedRequest &request) {
     return "";
   static std::mutex mutex;
   static auto *choices = new llvm::StringMap<std::string>();
-  std::string key = textOf({sized, std::nullopt}) + machineText + '\0' + given +
-                    '\0' + clauses;
+  // What pages hold, and how much of it is used at most, no type says.
+  std::string key = textOf({sized, std::nullopt}) + std::to_string(sized.keys) +
+                    ' ' + std::to_string(mostKeysOf(sized)) + machineText +
+                    '\0' + given + '\0' + clauses;
   std::lock_guard<std::mutex> lock(mutex);
   if (auto found = choices->find(key); found != choices->end())
     return found->second;
