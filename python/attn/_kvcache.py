@@ -281,7 +281,7 @@ def attention_with_kvcache(
     Nothing waits for the GPU: a captured CUDA graph is right for the lengths
     and pages that it finds when it is replayed.  There are no gradients.
     """
-    _check_tensors(q, k_cache, v_cache, isinstance(cu_seqlens_q, Tensor))
+    _check_tensors(q, k_cache, v_cache, cu_seqlens_q is not None)
     _check_types(q, k_cache, v_cache)
     if page_table is not None and block_table is not None:
         raise ValueError("expects page_table or block_table, which are the "
