@@ -13,18 +13,21 @@ once is right for whatever they hold when it is replayed.
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Optional, Sequence
 
 import torch
 from torch import Tensor
 
-from . import _clauses, _launch, _torch_varlen_cache
+from . import _clauses, _forward, _launch, _torch_varlen_cache
 from ._arrays import Array, type_name
 from ._block_lists import describe_elements
 from ._errors import UnsupportedError
 from ._problem import mask_of_server, scale_number
+from ._libraries import library_of
 from ._ragged import longest_of
-from ._torch_ops import EIGHT_BITS, TAGS, _library, _no_lse, _result_dtype
+from ._torch_ops import (EIGHT_BITS, TAGS, _library, _no_lse, _result_dtype,
+                         nobody_looks)
 from ._dlpack import row_major
 from ._launch import result_strides
 
@@ -47,8 +50,19 @@ def _heads_first(tensor: Tensor) -> Tensor:
 def _kernel(q: Tensor, k_cache: Tensor, v_cache: Tensor, cache_seqlens: Tensor,
             page_table: Optional[Tensor], mask: str, scale: Optional[float],
             softcap: Optional[float], with_lse: bool, schedule: Optional[str],
-            q_scale: Optional[Tensor] = None, k_scale: Optional[Tensor] = None,
-            v_scale: Optional[Tensor] = None) -> tuple[Tensor, Tensor]:
+            *scales: Optional[Tensor]) -> tuple[Tensor, Tensor]:
+    results, _, _ = _launched(q, k_cache, v_cache, cache_seqlens, page_table,
+                              mask, scale, softcap, with_lse, schedule, *scales)
+    o = _heads_first(results[0])
+    return (o, results[1]) if with_lse else (o, _no_lse(q))
+
+
+def _launched(q: Tensor, k_cache: Tensor, v_cache: Tensor,
+              cache_seqlens: Tensor, page_table: Optional[Tensor], mask: str,
+              scale: Optional[float], softcap: Optional[float], with_lse: bool,
+              schedule: Optional[str], *scales: Optional[Tensor]
+              ) -> tuple[tuple[Any, ...], _launch.Call, list[Any]]:
+    """Results with heads first, what was bound, and what clauses read."""
     def place(stream: int, device: int) -> _launch.Placed:
         named = [("used_keys", cache_seqlens)]
         if page_table is not None:
@@ -59,19 +73,18 @@ def _kernel(q: Tensor, k_cache: Tensor, v_cache: Tensor, cache_seqlens: Tensor,
     heads_first = [_heads_first(each) for each in (q, k_cache, v_cache)]
     clauses = None
     asked = {name: value for name, value in (
-        ("softcap", softcap), *zip(_clauses.SCALED,
-                                   (q_scale, k_scale, v_scale)))
+        ("softcap", softcap), *zip(_clauses.SCALED, scales))
         if value is not None}
     if asked:
         keys = k_cache.shape[1] * (1 if page_table is None
                                    else page_table.shape[1])
         sizes = (*heads_first[0].shape[:3], keys)
         clauses = _clauses.clauses_of(sizes, asked)
-    results, _ = _launch.launch(
+    results, call = _launch.launch(
         *heads_first, mask=mask, scale=scale, lse_words=int(with_lse),
         schedule=schedule, clauses=clauses, place_of_rows=place)
-    o = _heads_first(results[0])
-    return (o, results[1]) if with_lse else (o, _no_lse(q))
+    read = () if clauses is None else clauses.captures
+    return results, call, [capture.array for capture in read]
 
 
 def _described(tensor: Tensor, name: str, stream: int, device: int) -> Array:
@@ -281,12 +294,22 @@ def attention_with_kvcache(
     Nothing waits for the GPU: a captured CUDA graph is right for the lengths
     and pages that it finds when it is replayed.  There are no gradients.
     """
-    _check_tensors(q, k_cache, v_cache, cu_seqlens_q is not None)
-    _check_types(q, k_cache, v_cache)
     if page_table is not None and block_table is not None:
         raise ValueError("expects page_table or block_table, which are the "
                          "same, but got both")
     table = block_table if page_table is None else page_table
+    beside = (cache_seqlens, table, q_descale, k_descale, v_descale)
+    options = (causal, softmax_scale, *window_size, softcap, num_splits,
+               return_softmax_lse, schedule)
+    is_ragged = cu_seqlens_q is not None or max_seqlen_q is not None
+    may_be_quick = (not check and not is_ragged and type(q) is Tensor
+                    and nobody_looks())
+    if may_be_quick:
+        results = _as_before(q, k_cache, v_cache, beside, options)
+        if results is not None:
+            return results if return_softmax_lse else results[0]
+    _check_tensors(q, k_cache, v_cache, cu_seqlens_q is not None)
+    _check_types(q, k_cache, v_cache)
     sequences = _sequences(q, cu_seqlens_q, max_seqlen_q)
     lengths = _lengths(cache_seqlens, q, sequences)
     if table is not None:
@@ -295,18 +318,56 @@ def attention_with_kvcache(
         raise ValueError("expects num_splits or a schedule, but got both")
     if check:
         check_contents(k_cache, lengths, table)
+    scales = [_clauses.scale_like(scale, q, name) for name, scale in (
+        ("q_descale", q_descale), ("k_descale", k_descale),
+        ("v_descale", v_descale))]
     more = (mask_of_server(causal, window_size), scale_number(softmax_scale),
             softcap, return_softmax_lse,
-            schedule if num_splits == 0 else _schedule(num_splits),
-            *(_clauses.scale_like(scale, q, name) for name, scale in (
-                ("q_descale", q_descale), ("k_descale", k_descale),
-                ("v_descale", v_descale))))
-    if cu_seqlens_q is None:
-        o, lse = torch.ops.attn.with_kvcache(q, k_cache, v_cache, lengths,
-                                             table, *more)
-    else:
+            schedule if num_splits == 0 else _schedule(num_splits), *scales)
+    if cu_seqlens_q is not None:
         longest = q.shape[0] if max_seqlen_q is None else max_seqlen_q
         o, lse = _torch_varlen_cache.operator(
             q, k_cache, v_cache, cu_seqlens_q, lengths, table, longest, 0,
             *more)
+        return (o, lse) if return_softmax_lse else o
+    arguments = (q, k_cache, v_cache, lengths, table, *more)
+    if may_be_quick and not (torch.is_grad_enabled() and any(
+            t.requires_grad for t in (q, k_cache, v_cache))):
+        results, call, read = _launched(*arguments)
+        o = _heads_first(results[0])
+        if all(map(operator.is_, read, _given(beside)[1 + (
+                table is not None):])):
+            _remember(q, k_cache, v_cache, beside, options, o, call)
+        return (o, results[1]) if return_softmax_lse else o
+    o, lse = torch.ops.attn.with_kvcache(*arguments)
     return (o, lse) if return_softmax_lse else o
+
+
+def _given(beside: Sequence[Any]) -> list[Any]:
+    return [each for each in beside if each is not None]
+
+
+def _key_of(beside: Sequence[Any], options: tuple[Any, ...]
+            ) -> tuple[Any, ...]:
+    """Options, and which tensors there are."""
+    return (*options, *[each is None for each in beside])
+
+
+def _as_before(q: Tensor, k_cache: Tensor, v_cache: Tensor,
+               beside: Sequence[Any], options: tuple[Any, ...]
+               ) -> Optional[tuple[Any, ...]]:
+    """The results of a call of a kind that has been checked and bound."""
+    short = _forward.paths.get(type(q))
+    return short and short.placed.launch(q, k_cache, v_cache, _given(beside),
+                                         _key_of(beside, options))
+
+
+def _remember(q: Tensor, k_cache: Tensor, v_cache: Tensor,
+              beside: Sequence[Any], options: tuple[Any, ...], o: Tensor,
+              call: _launch.Call) -> None:
+    if type(q) not in _forward.paths:
+        _forward.open_paths(type(q), library_of(q))
+    short = _forward.paths.get(type(q))
+    if short is not None:
+        short.placed.remember(q, k_cache, v_cache, _given(beside),
+                              _key_of(beside, options), o, call)

@@ -78,19 +78,25 @@ protected:
     return problem.place.isPaged() && isPowerOfTwo ? 16 << draw(0, 3)
                                                    : 16 * draw(1, 8);
   }
+  /// As many as fit a block.
+  int64_t drawStages(int64_t key) { return key > 96 ? 2 : draw(2, 3); }
   Tiles drawPipeline(const Problem &problem) {
     int64_t query = 64 * draw(1, 2), persistent = draw(0, 3) != 0;
-    return {
-        {"query", query},        {"key", drawKey(problem)},
-        {"stages", draw(2, 3)},  {"query_stages", persistent ? draw(1, 2) : 1},
-        {"staging", 64},         {"ping_pong", query > 64 ? draw(0, 1) : 0},
-        {"overlap", draw(0, 1)}, {"persistent", persistent}};
+    int64_t key = drawKey(problem);
+    return {{"query", query},
+            {"key", key},
+            {"stages", drawStages(key)},
+            {"query_stages", persistent ? draw(1, 2) : 1},
+            {"staging", 64},
+            {"ping_pong", query > 64 ? draw(0, 1) : 0},
+            {"overlap", draw(0, 1)},
+            {"persistent", persistent}};
   }
   /// With parts, or with rows of several heads, or with both.
   Tiles drawShared(Problem &problem, bool hasParts) {
     int64_t query = 64 * draw(1, 2), packed = 1;
-    Tiles tiles = {
-        {"query", query}, {"key", drawKey(problem)}, {"stages", draw(2, 3)}};
+    int64_t key = drawKey(problem);
+    Tiles tiles = {{"query", query}, {"key", key}, {"stages", drawStages(key)}};
     if (!hasParts || draw(0, 1)) {
       packed = int64_t(1) << draw(1, query == 64 ? 2 : 3);
       tiles.set("packed", packed);
