@@ -254,14 +254,23 @@ ParseResult ClauseParser::parseGradients() {
 ParseResult ClauseParser::parseRagged() {
   UnresolvedOperands &offsets = group(ClauseGroup::offsets);
   offsets.loc = parser.getCurrentLocation();
-  return failure(parser.parseOperand(offsets.names.emplace_back()) ||
-                 parser.parseComma() ||
-                 parser.parseOperand(offsets.names.emplace_back()) ||
-                 parser.parseComma() || parser.parseKeyword(kLongestAttr) ||
-                 parser.parseInteger(longest.emplace_back()) ||
-                 parser.parseComma() ||
-                 parser.parseInteger(longest.emplace_back()) ||
-                 parser.parseColonTypeList(offsets.types));
+  if (parser.parseOperand(offsets.names.emplace_back()) || parser.parseComma())
+    return failure();
+  // On a cache keys have no offsets, and no longest.
+  OpAsmParser::UnresolvedOperand ofKeys;
+  OptionalParseResult hasKeys = parser.parseOptionalOperand(ofKeys);
+  if (hasKeys.has_value()) {
+    if (failed(*hasKeys) || parser.parseComma())
+      return failure();
+    offsets.names.push_back(ofKeys);
+  }
+  if (parser.parseKeyword(kLongestAttr) ||
+      parser.parseInteger(longest.emplace_back()))
+    return failure();
+  if (hasKeys.has_value() &&
+      (parser.parseComma() || parser.parseInteger(longest.emplace_back())))
+    return failure();
+  return parser.parseColonTypeList(offsets.types);
 }
 
 //===----------------------------------------------------------------------===//
