@@ -284,7 +284,7 @@ checkGradient(const AttentionArrays &arrays,
 
 /// What clauses tell apart is in the type: sizes of 1, which short forms read
 /// as one for all, and whether the innermost elements are neighbours.
-static std::string typeOf(const AttentionArrays::Capture &capture) {
+std::string attn::typeOf(const AttentionArrays::Capture &capture) {
   std::string shape, strides;
   const CallerArray &array = capture.array;
   for (auto [dim, size] : llvm::enumerate(array.sizes)) {

@@ -334,14 +334,24 @@ ParseResult ClauseParser::addRegions() {
 FailureOr<int64_t>
 ClauseParser::numberOf(const OpAsmParser::UnresolvedOperand &name) {
   int64_t number = 0;
+  std::optional<int64_t> found;
   for (ClauseGroup which : {ClauseGroup::captures, ClauseGroup::sinks})
     for (const OpAsmParser::UnresolvedOperand &each : group(which).names) {
-      if (each.name == name.name && each.number == name.number)
-        return number;
+      if (each.name == name.name && each.number == name.number) {
+        if (found)
+          return parser.emitError(name.location)
+                 << "expects a gradient of an array that clauses name once, or "
+                    "its number, but got "
+                 << name.name << ", which has the numbers " << *found << " and "
+                 << number;
+        found = number;
+      }
       ++number;
     }
-  return parser.emitError(name.location)
-         << "expects a gradient of a capture or of sinks";
+  if (!found)
+    return parser.emitError(name.location)
+           << "expects a gradient of a capture or of sinks";
+  return *found;
 }
 
 ParseResult ClauseParser::finish(NamedAttrList &said) {

@@ -13,7 +13,7 @@ once is right for whatever they hold when it is replayed.
 
 from __future__ import annotations
 
-import operator
+import itertools
 from typing import Any, Optional, Sequence
 
 import torch
@@ -335,22 +335,27 @@ def attention_with_kvcache(
             t.requires_grad for t in (q, k_cache, v_cache))):
         results, call, read = _launched(*arguments)
         o = _heads_first(results[0])
-        if all(map(operator.is_, read, _given(beside)[1 + (
-                table is not None):])):
+        if [id(each) for each in read] == [id(each) for each in once(scales)]:
             _remember(q, k_cache, v_cache, beside, options, o, call)
         return (o, results[1]) if return_softmax_lse else o
     o, lse = torch.ops.attn.with_kvcache(*arguments)
     return (o, lse) if return_softmax_lse else o
 
 
-def _given(beside: Sequence[Any]) -> list[Any]:
-    return [each for each in beside if each is not None]
+def once(arrays: Sequence[Any]) -> list[Any]:
+    """Those that there are, each once, as clauses capture them."""
+    found: list[Any] = []
+    for array in arrays:
+        if array is not None and not any(each is array for each in found):
+            found.append(array)
+    return found
 
 
 def _key_of(beside: Sequence[Any], options: tuple[Any, ...]
             ) -> tuple[Any, ...]:
-    """Options, and which tensors there are."""
-    return (*options, *[each is None for each in beside])
+    """Options, which tensors there are, and which of them are the same."""
+    return (*options, *[each is None for each in beside],
+            *[a is b for a, b in itertools.combinations(beside[2:], 2)])
 
 
 def _as_before(q: Tensor, k_cache: Tensor, v_cache: Tensor,
@@ -358,7 +363,7 @@ def _as_before(q: Tensor, k_cache: Tensor, v_cache: Tensor,
                ) -> Optional[tuple[Any, ...]]:
     """The results of a call of a kind that has been checked and bound."""
     short = _forward.paths.get(type(q))
-    return short and short.placed.launch(q, k_cache, v_cache, _given(beside),
+    return short and short.placed.launch(q, k_cache, v_cache, once(beside),
                                          _key_of(beside, options))
 
 
@@ -369,5 +374,5 @@ def _remember(q: Tensor, k_cache: Tensor, v_cache: Tensor,
         _forward.open_paths(type(q), library_of(q))
     short = _forward.paths.get(type(q))
     if short is not None:
-        short.placed.remember(q, k_cache, v_cache, _given(beside),
+        short.placed.remember(q, k_cache, v_cache, once(beside),
                               _key_of(beside, options), o, call)
