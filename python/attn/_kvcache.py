@@ -32,10 +32,11 @@ PAGE_MULTIPLE = 8
 _BITS = {torch.int32: 32, torch.int64: 64}
 
 _library.define(
-    "with_kvcache(Tensor q, Tensor k_cache, Tensor v_cache, "
+    "with_kvcache(Tensor q, Tensor k_cache, Tensor? v_cache, "
     "Tensor cache_seqlens, Tensor? page_table, str mask, float? scale, "
     "float? softcap, bool with_lse, str? schedule, Tensor? q_scale=None, "
-    "Tensor? k_scale=None, Tensor? v_scale=None) -> (Tensor, Tensor)",
+    "Tensor? k_scale=None, Tensor? v_scale=None, int? v_head_dim=None) -> "
+    "(Tensor, Tensor)",
     tags=TAGS)
 
 
@@ -43,11 +44,12 @@ def _heads_first(tensor: Tensor) -> Tensor:
     return tensor.transpose(1, 2)
 
 
-def _kernel(q: Tensor, k_cache: Tensor, v_cache: Tensor, cache_seqlens: Tensor,
-            page_table: Optional[Tensor], mask: str, scale: Optional[float],
-            softcap: Optional[float], with_lse: bool, schedule: Optional[str],
-            q_scale: Optional[Tensor] = None, k_scale: Optional[Tensor] = None,
-            v_scale: Optional[Tensor] = None) -> tuple[Tensor, Tensor]:
+def _kernel(q: Tensor, k_cache: Tensor, v_cache: Optional[Tensor],
+            cache_seqlens: Tensor, page_table: Optional[Tensor], mask: str,
+            scale: Optional[float], softcap: Optional[float], with_lse: bool,
+            schedule: Optional[str], q_scale: Optional[Tensor] = None,
+            k_scale: Optional[Tensor] = None, v_scale: Optional[Tensor] = None,
+            v_head_dim: Optional[int] = None) -> tuple[Tensor, Tensor]:
     def place(stream: int, device: int) -> _launch.Placed:
         named = [("used_keys", cache_seqlens)]
         if page_table is not None:
@@ -55,7 +57,8 @@ def _kernel(q: Tensor, k_cache: Tensor, v_cache: Tensor, cache_seqlens: Tensor,
         return ([(name, _described(array, name, stream, device))
                  for name, array in named], _BITS[cache_seqlens.dtype])
 
-    heads_first = [_heads_first(each) for each in (q, k_cache, v_cache)]
+    heads_first = [_heads_first(each) for each in (q, k_cache)]
+    values = None if v_cache is None else _heads_first(v_cache)
     clauses = None
     asked = {name: value for name, value in (
         ("softcap", softcap), *zip(_clauses.SCALED,
@@ -67,8 +70,9 @@ def _kernel(q: Tensor, k_cache: Tensor, v_cache: Tensor, cache_seqlens: Tensor,
         sizes = (*heads_first[0].shape[:3], keys)
         clauses = _clauses.clauses_of(sizes, asked)
     results, _ = _launch.launch(
-        *heads_first, mask=mask, scale=scale, lse_words=int(with_lse),
-        schedule=schedule, clauses=clauses, place_of_rows=place)
+        *heads_first, values, mask=mask, scale=scale, lse_words=int(with_lse),
+        schedule=schedule, clauses=clauses, place_of_rows=place,
+        v_head_dim=v_head_dim)
     o = _heads_first(results[0])
     return (o, results[1]) if with_lse else (o, _no_lse(q))
 
@@ -81,12 +85,15 @@ def _described(tensor: Tensor, name: str, stream: int, device: int) -> Array:
     return array
 
 
-def _fake(q: Tensor, k_cache: Tensor, v_cache: Tensor, cache_seqlens: Tensor,
-          page_table: Optional[Tensor], mask: str, scale: Optional[float],
-          softcap: Optional[float], with_lse: bool, schedule: Optional[str],
-          *_: Optional[Tensor]) -> tuple[Tensor, Tensor]:
+def _fake(q: Tensor, k_cache: Tensor, v_cache: Optional[Tensor],
+          cache_seqlens: Tensor, page_table: Optional[Tensor], mask: str,
+          scale: Optional[float], softcap: Optional[float], with_lse: bool,
+          schedule: Optional[str], q_scale: Optional[Tensor] = None,
+          k_scale: Optional[Tensor] = None, v_scale: Optional[Tensor] = None,
+          v_head_dim: Optional[int] = None) -> tuple[Tensor, Tensor]:
     batch, queries, heads, _ = q.shape
-    sizes = (batch, heads, queries, v_cache.shape[3])
+    columns = v_cache.shape[3] if v_cache is not None else v_head_dim or 0
+    sizes = (batch, heads, queries, columns)
     o = q.new_empty_strided(
         sizes, result_strides(sizes, _heads_first(q).stride()),
         dtype=_result_dtype(q))
@@ -113,16 +120,31 @@ torch.library.register_autograd("attn::with_kvcache", _refuse_gradient,
 
 def _check_tensors(q: Any, k_cache: Any, v_cache: Any) -> None:
     shapes = []
-    for name, tensor in (("q", q), ("k_cache", k_cache), ("v_cache", v_cache)):
+    named = [("q", q), ("k_cache", k_cache)]
+    if v_cache is not None:
+        named.append(("v_cache", v_cache))
+    for name, tensor in named:
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{name}: expects a torch.Tensor, but got "
                             f"{type_name(tensor)}")
         shapes.append(f"{name} {list(tensor.shape)}")
-    if any(tensor.dim() != 4 for tensor in (q, k_cache, v_cache)):
+    if any(tensor.dim() != 4 for _, tensor in named):
         raise ValueError(
             "expects q [batch, queries, heads, head_dim], k_cache [batch, "
             "keys, kv_heads, head_dim] or [pages, tokens of a page, kv_heads, "
             f"head_dim], and v_cache likewise, but got {', '.join(shapes)}")
+
+
+def _check_values(v_cache: Optional[Tensor], v_head_dim: Any,
+                  k_cache: Tensor) -> None:
+    """Values are an array of their own, or the first columns of keys."""
+    if (v_cache is None) == (v_head_dim is None):
+        raise ValueError(
+            "expects v_cache, or v_head_dim where it is None and values are "
+            f"the first columns of k_cache, but got "
+            f"{'neither' if v_cache is None else 'both'}")
+    if v_cache is None:
+        _launch.check_columns(k_cache.shape[3], v_head_dim)
 
 
 def _check_types(q: Tensor, k_cache: Tensor, v_cache: Tensor) -> None:
@@ -200,7 +222,8 @@ def _schedule(num_splits: int) -> Optional[str]:
 
 
 def attention_with_kvcache(
-        q: Tensor, k_cache: Tensor, v_cache: Tensor, *, cache_seqlens: Any,
+        q: Tensor, k_cache: Tensor, v_cache: Optional[Tensor], *,
+        cache_seqlens: Any, v_head_dim: Optional[int] = None,
         page_table: Optional[Tensor] = None,
         block_table: Optional[Tensor] = None, causal: bool = True,
         softmax_scale: Optional[float] = None,
@@ -214,7 +237,9 @@ def attention_with_kvcache(
         q         [batch, queries, heads, head_dim]
         k_cache   [batch, keys, kv_heads, head_dim], or with a page_table
                   [pages, tokens of a page, kv_heads, head_dim]
-        v_cache   likewise, with head_dim_v
+        v_cache   likewise, with head_dim_v, or None: values are the first
+                  v_head_dim columns of k_cache, which are read once (as in
+                  models that cache one latent vector for both)
         o         [batch, queries, heads, head_dim_v]
         lse       [batch, heads, queries], fp32, natural
 
@@ -249,7 +274,8 @@ def attention_with_kvcache(
     and pages that it finds when it is replayed.  There are no gradients.
     """
     _check_tensors(q, k_cache, v_cache)
-    _check_types(q, k_cache, v_cache)
+    _check_values(v_cache, v_head_dim, k_cache)
+    _check_types(q, k_cache, k_cache if v_cache is None else v_cache)
     if page_table is not None and block_table is not None:
         raise ValueError("expects page_table or block_table, which are the "
                          "same, but got both")
@@ -268,5 +294,5 @@ def attention_with_kvcache(
         schedule if num_splits == 0 else _schedule(num_splits),
         *(_clauses.scale_like(scale, q, name) for name, scale in (
             ("q_descale", q_descale), ("k_descale", k_descale),
-            ("v_descale", v_descale))))
+            ("v_descale", v_descale))), v_head_dim)
     return (o, lse) if return_softmax_lse else o

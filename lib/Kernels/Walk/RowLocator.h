@@ -49,14 +49,17 @@ public:
   // Of what the copy engine brings
   //===--------------------------------------------------------------------===//
 
-  /// Declares the maps of K and V.
-  void declareMaps(Arguments &arguments, const Problem &problem) const;
+  /// Declares the map of K, and those of V.
+  void declareMapOfKeys(Arguments &arguments, const Problem &problem) const;
+  void declareMapsOfValues(Arguments &arguments, const Problem &problem) const;
   /// Starts loading a block of a tile's keys, or of its values, into a slot of
   /// a ring.
   void loadKeys(const Ring &ring, Place slot, const Tile &tile, Scalar head,
-                Scalar block, mlir::Value buffer) const;
+                Scalar block, mlir::Value buffer,
+                const BoxColumns &columns = {}) const;
   void loadValues(const Ring &ring, Place slot, const Tile &tile, Scalar head,
-                  Scalar block, mlir::Value buffer) const;
+                  Scalar block, mlir::Value buffer,
+                  const BoxColumns &columns = {}) const;
 
 private:
   /// A block that goes to a slot.
@@ -66,6 +69,7 @@ private:
     const Tile &tile;
     Scalar head, first; ///< first key
     mlir::Value buffer;
+    BoxColumns columns;
   };
   /// Where some keys lie: a batch entry, or a page, and a row.
   struct Source {
