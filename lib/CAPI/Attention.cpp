@@ -160,8 +160,8 @@ static Outcome choose(const AttentionRequest &request,
   choice.machine = *parsed;
   choice.packing = packingOf(choice.kernelClass, arrays);
   choice.schedule =
-      scheduleForSizes({choice.packing.problem, *parsed, machine,
-                        request.schedule, choice.kernelClass.clauses});
+      scheduleForSizes({choice.kernelClass, choice.packing.problem, *parsed,
+                        machine, request.schedule});
   return std::nullopt;
 }
 

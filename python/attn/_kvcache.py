@@ -13,6 +13,7 @@ once is right for whatever they hold when it is replayed.
 
 from __future__ import annotations
 
+import operator
 from typing import Any, Optional, Sequence
 
 import torch
@@ -23,7 +24,9 @@ from ._arrays import Array, type_name
 from ._block_lists import describe_elements
 from ._errors import UnsupportedError
 from ._problem import mask_of_server, scale_number
-from ._torch_ops import EIGHT_BITS, TAGS, _library, _no_lse, _result_dtype
+from ._libraries import library_of
+from ._torch_ops import (EIGHT_BITS, TAGS, _library, _no_lse, _result_dtype,
+                         nobody_looks)
 from ._dlpack import row_major
 from ._launch import result_strides
 
@@ -47,9 +50,22 @@ def _heads_first(tensor: Tensor) -> Tensor:
 def _kernel(q: Tensor, k_cache: Tensor, v_cache: Optional[Tensor],
             cache_seqlens: Tensor, page_table: Optional[Tensor], mask: str,
             scale: Optional[float], softcap: Optional[float], with_lse: bool,
-            schedule: Optional[str], q_scale: Optional[Tensor] = None,
-            k_scale: Optional[Tensor] = None, v_scale: Optional[Tensor] = None,
-            v_head_dim: Optional[int] = None) -> tuple[Tensor, Tensor]:
+            schedule: Optional[str], *more: Any) -> tuple[Tensor, Tensor]:
+    results, _, _ = _launched(q, k_cache, v_cache, cache_seqlens, page_table,
+                              mask, scale, softcap, with_lse, schedule, *more)
+    o = _heads_first(results[0])
+    return (o, results[1]) if with_lse else (o, _no_lse(q))
+
+
+def _launched(q: Tensor, k_cache: Tensor, v_cache: Optional[Tensor],
+              cache_seqlens: Tensor, page_table: Optional[Tensor], mask: str,
+              scale: Optional[float], softcap: Optional[float], with_lse: bool,
+              schedule: Optional[str], q_scale: Optional[Tensor] = None,
+              k_scale: Optional[Tensor] = None,
+              v_scale: Optional[Tensor] = None,
+              v_head_dim: Optional[int] = None
+              ) -> tuple[tuple[Any, ...], _launch.Call, list[Any]]:
+    """Results with heads first, what was bound, and what clauses read."""
     def place(stream: int, device: int) -> _launch.Placed:
         named = [("used_keys", cache_seqlens)]
         if page_table is not None:
@@ -69,12 +85,12 @@ def _kernel(q: Tensor, k_cache: Tensor, v_cache: Optional[Tensor],
                                    else page_table.shape[1])
         sizes = (*heads_first[0].shape[:3], keys)
         clauses = _clauses.clauses_of(sizes, asked)
-    results, _ = _launch.launch(
+    results, call = _launch.launch(
         *heads_first, values, mask=mask, scale=scale, lse_words=int(with_lse),
         schedule=schedule, clauses=clauses, place_of_rows=place,
         v_head_dim=v_head_dim)
-    o = _heads_first(results[0])
-    return (o, results[1]) if with_lse else (o, _no_lse(q))
+    read = () if clauses is None else clauses.captures
+    return results, call, [capture.array for capture in read]
 
 
 def _described(tensor: Tensor, name: str, stream: int, device: int) -> Array:
@@ -273,13 +289,24 @@ def attention_with_kvcache(
     Nothing waits for the GPU: a captured CUDA graph is right for the lengths
     and pages that it finds when it is replayed.  There are no gradients.
     """
-    _check_tensors(q, k_cache, v_cache)
-    _check_values(v_cache, v_head_dim, k_cache)
-    _check_types(q, k_cache, k_cache if v_cache is None else v_cache)
     if page_table is not None and block_table is not None:
         raise ValueError("expects page_table or block_table, which are the "
                          "same, but got both")
     table = block_table if page_table is None else page_table
+    beside = (cache_seqlens, table, q_descale, k_descale, v_descale)
+    options = (causal, softmax_scale, *window_size, softcap, num_splits,
+               return_softmax_lse, schedule, v_head_dim)
+    # Of columns of keys the address is that of the keys.
+    values = k_cache if v_cache is None else v_cache
+    may_be_quick = (not check and type(q) is Tensor and nobody_looks()
+                    and (v_cache is None) != (v_head_dim is None))
+    if may_be_quick:
+        results = _as_before(q, k_cache, values, beside, options)
+        if results is not None:
+            return results if return_softmax_lse else results[0]
+    _check_tensors(q, k_cache, v_cache)
+    _check_values(v_cache, v_head_dim, k_cache)
+    _check_types(q, k_cache, values)
     lengths = _lengths(cache_seqlens, q)
     if table is not None:
         _check_table(table, q, k_cache)
@@ -287,12 +314,51 @@ def attention_with_kvcache(
         raise ValueError("expects num_splits or a schedule, but got both")
     if check:
         check_contents(k_cache, lengths, table)
-    o, lse = torch.ops.attn.with_kvcache(
-        q, k_cache, v_cache, lengths, table,
-        mask_of_server(causal, window_size),
-        scale_number(softmax_scale), softcap, return_softmax_lse,
-        schedule if num_splits == 0 else _schedule(num_splits),
-        *(_clauses.scale_like(scale, q, name) for name, scale in (
-            ("q_descale", q_descale), ("k_descale", k_descale),
-            ("v_descale", v_descale))), v_head_dim)
+    scales = [_clauses.scale_like(scale, q, name) for name, scale in (
+        ("q_descale", q_descale), ("k_descale", k_descale),
+        ("v_descale", v_descale))]
+    arguments = (q, k_cache, v_cache, lengths, table,
+                 mask_of_server(causal, window_size),
+                 scale_number(softmax_scale), softcap, return_softmax_lse,
+                 schedule if num_splits == 0 else _schedule(num_splits),
+                 *scales, v_head_dim)
+    if may_be_quick and not (torch.is_grad_enabled() and any(
+            t.requires_grad for t in (q, k_cache, values))):
+        results, call, read = _launched(*arguments)
+        o = _heads_first(results[0])
+        if all(map(operator.is_, read, _given(beside)[1 + (
+                table is not None):])):
+            _remember(q, k_cache, values, beside, options, o, call)
+        return (o, results[1]) if return_softmax_lse else o
+    o, lse = torch.ops.attn.with_kvcache(*arguments)
     return (o, lse) if return_softmax_lse else o
+
+
+def _given(beside: Sequence[Any]) -> list[Any]:
+    return [each for each in beside if each is not None]
+
+
+def _key_of(beside: Sequence[Any], options: tuple[Any, ...]
+            ) -> tuple[Any, ...]:
+    """Options, and which tensors there are."""
+    return (*options, *[each is None for each in beside])
+
+
+def _as_before(q: Tensor, k_cache: Tensor, v_cache: Tensor,
+               beside: Sequence[Any], options: tuple[Any, ...]
+               ) -> Optional[tuple[Any, ...]]:
+    """The results of a call of a kind that has been checked and bound."""
+    short = _forward.paths.get(type(q))
+    return short and short.placed.launch(q, k_cache, v_cache, _given(beside),
+                                         _key_of(beside, options))
+
+
+def _remember(q: Tensor, k_cache: Tensor, v_cache: Tensor,
+              beside: Sequence[Any], options: tuple[Any, ...], o: Tensor,
+              call: _launch.Call) -> None:
+    if type(q) not in _forward.paths:
+        _forward.open_paths(type(q), library_of(q))
+    short = _forward.paths.get(type(q))
+    if short is not None:
+        short.placed.remember(q, k_cache, v_cache, _given(beside),
+                              _key_of(beside, options), o, call)

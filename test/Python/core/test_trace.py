@@ -187,6 +187,9 @@ def test_positions_of_one_kind_are_computed_in_32_bits():
     assert "index to i64" in text  # up to 2^60
 
 
+HELD = {"ids": IDS}
+
+
 def test_arrays_in_helpers_partials_and_defaults():
     import functools
 
@@ -205,6 +208,18 @@ def test_arrays_in_helpers_partials_and_defaults():
         trace(lambda b, h, q, k: np.ones(9)[q] > 0, "sees", Captures())
     compare(lambda b, h, q, k, ids=ids: ids[q] == ids[k], "sees")
     assert mask_mod is not None
+
+
+def test_arrays_in_containers():
+    held: dict = {"ids": IDS.copy(), "more": [TABLE, ("name", 3)]}
+    held["itself"] = held
+
+    def bound(b, h, q, k):
+        return held["ids"][q] + held["more"][0][b, h, k] > held["more"][1][1]
+
+    assert compare(bound, "sees").count("attn.read") == 2
+    assert compare(lambda b, h, q, k: HELD["ids"][q] == HELD["ids"][k],
+                   "sees").count("attn.read") == 2
 
 
 WRONG = {
