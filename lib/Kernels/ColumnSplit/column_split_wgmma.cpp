@@ -77,7 +77,8 @@ public:
 
   KernelOp build() {
     KernelOp kernel = declare();
-    RegisterBudget budget = registerBudget(kGroups);
+    RegisterBudget budget =
+        registerBudget(kGroups, /*transposes=*/problem.place.any());
     b.roles([&] {
       b.role("producer", 1, budget.producer, /*singleLane=*/true,
              [&] { produceStrips(*this); });

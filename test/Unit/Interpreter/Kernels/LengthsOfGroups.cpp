@@ -70,7 +70,7 @@ protected:
 
   void checkPlaced(const Problem &problem) {
     FlashCase flash(problem, drawTiles(problem), seed);
-    flash.multiprocessors = draw(2, 8);
+    flash.multiprocessors = draw(3, 9); // a team at least
     flash.place(++seed);
     std::string trace = "seed " + std::to_string(seed) + ", used";
     for (int64_t used : flash.placed->used)
