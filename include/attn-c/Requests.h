@@ -126,6 +126,11 @@ typedef struct attn_forward_request {
   const attn_buffer *used_keys;
   const attn_buffer *page_table;
   int64_t used_keys_bits;
+  /* 1: v is the first columns of k, as where both are one latent vector; its
+     address and strides are those of k.  So it is read once.  In a launch its
+     address is not looked at.  0, or callers whose struct_size ends before it:
+     v is an array of its own. */
+  int64_t values_of_keys;
 } attn_forward_request;
 
 /* o = softmax(scale q k^T, masked) v.  Shapes: q [batch, heads, queries, d],

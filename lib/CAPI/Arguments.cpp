@@ -96,8 +96,9 @@ EqualSizes attn::equalSizesOf(func::FuncOp function) {
       auto argument = dyn_cast<BlockArgument>(array.value);
       if (!argument || argument.getOwner() != &function.front())
         continue;
-      for (auto [dim, extent] : llvm::enumerate(op.shapeOf(array.role)))
-        places[unsigned(extent)].push_back({argument.getArgNumber(), dim});
+      if (array.columns == 0) // or else it is K, which says all
+        for (auto [dim, extent] : llvm::enumerate(op.shapeOf(array.role)))
+          places[unsigned(extent)].push_back({argument.getArgNumber(), dim});
     }
     // What tells where rows lie does so for every batch entry.
     for (ClauseGroup group : {ClauseGroup::usedKeys, ClauseGroup::pageTable})

@@ -33,6 +33,7 @@ struct AttentionRequest {
   std::optional<Ragged> ragged;
   /// Of the numbers of used keys, if they are among the arrays.
   int64_t usedKeysBits = 32;
+  bool valuesOfKeys = false; ///< V is the first columns of K
   /// As they stand in C; the arrays have the addresses of what they read.
   std::string clauses;
   /// Empty: the GPU's own row of the table; the derived schedule.

@@ -148,6 +148,12 @@ static void setSizes(Problem &problem, const AttentionRequest &request,
     setPlace(problem, request, arrays);
 }
 
+/// Whether V is the first columns of K.
+static bool areFirstColumns(const CallerArray &v, const CallerArray &k) {
+  return v.address == k.address && v.strides == k.strides &&
+         v.sizes.back() <= k.sizes.back();
+}
+
 /// Why the shapes do not belong together.
 static std::optional<std::string> checkShapes(const AttentionRequest &request,
                                               const AttentionArrays &arrays) {
@@ -199,6 +205,9 @@ static std::optional<std::string> checkShapes(const AttentionRequest &request,
     return "q and k with the same head dimension";
   if (request.ragged && arrays.find("cu_q")->sizes[0] < 1)
     return "cu_q with an offset where the last sequence ends";
+  if (request.valuesOfKeys &&
+      !areFirstColumns(*arrays.find("v"), *arrays.find("k")))
+    return "v as the first columns of k, with its address and strides";
   Problem problem;
   problem.ragged = request.ragged;
   setSizes(problem, request, arrays);
@@ -245,6 +254,7 @@ static Problem problemOfShapes(const AttentionRequest &request,
   problem.lseLow = arrays.find("lse_low");
   problem.dlse = arrays.find("dlse");
   problem.keepsWeights = arrays.find("weights");
+  problem.valuesOfKeys = request.valuesOfKeys;
   return problem;
 }
 

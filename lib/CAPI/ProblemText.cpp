@@ -191,6 +191,8 @@ std::string attn::textOf(const KernelClass &kernelClass) {
     } else if (isKept(place.role)) {
       kept.push_back(value);
       keptTypes.push_back(type);
+    } else if (place.role == "v" && p.valuesOfKeys) {
+      clauses += " values(keys, first " + std::to_string(p.headDimV) + ")";
     } else if (place.isOptional) {
       clauses += llvm::formatv(" {0}({1} : {2})", place.role, value, type);
     } else {

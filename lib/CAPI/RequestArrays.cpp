@@ -105,6 +105,9 @@ static void readPlace(const attn_forward_request &source,
   buffers.push_back(isThere ? source.page_table : nullptr);
   if (isThere && source.used_keys && source.used_keys_bits != 0)
     request.usedKeysBits = source.used_keys_bits;
+  if (source.struct_size >=
+      offsetof(attn_forward_request, values_of_keys) + sizeof(int64_t))
+    request.valuesOfKeys = source.values_of_keys != 0;
 }
 
 template <typename Source>

@@ -27,6 +27,26 @@ bool attn::compatible(int64_t a, int64_t b) {
   return a == b || ShapedType::isDynamic(a) || ShapedType::isDynamic(b);
 }
 
+/// The first columns of rows that keep their strides.
+ShapedType AttentionArray::type() const {
+  auto type = cast<ShapedType>(value.getType());
+  if (columns == 0 || !type.hasRank() || type.getRank() == 0)
+    return type;
+  SmallVector<int64_t> shape(type.getShape());
+  shape.back() = columns;
+  auto memref = dyn_cast<MemRefType>(type);
+  if (!memref)
+    return type.clone(shape);
+  SmallVector<int64_t> strides;
+  int64_t offset;
+  if (failed(memref.getStridesAndOffset(strides, offset)))
+    return type; // has a rule of its own
+  return MemRefType::get(
+      shape, memref.getElementType(),
+      StridedLayoutAttr::get(memref.getContext(), offset, strides),
+      memref.getMemorySpace());
+}
+
 LogicalResult attn::verifyForm(Operation *op) {
   bool isOnTensors = isa<RankedTensorType>(op->getOperand(0).getType());
   for (Value operand : op->getOperands()) {

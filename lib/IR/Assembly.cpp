@@ -71,9 +71,9 @@ static StringRef nearest(StringRef name, ArrayRef<StringRef> known) {
 
 /// Whether an attribute is what a clause says.
 static bool isClause(StringRef name) {
-  return llvm::is_contained(
-      {kMask, kScale, kPrecision, kBlocksAttr, kGradientsAttr, kLongestAttr},
-      name);
+  return llvm::is_contained({kMask, kScale, kPrecision, kBlocksAttr,
+                             kGradientsAttr, kLongestAttr, kValuesAttr},
+                            name);
 }
 
 /// Attributes without a dialect are ours to know; those that we do not know say
@@ -121,11 +121,16 @@ public:
          ArrayRef<StringLiteral> inputs, ArrayRef<OperandClause> clauses)
       : parser(parser), result(result), clauses(clauses),
         plainCount(countPlain(inputs, clauses)), given(clauses.size()),
-        others(parser, result) {}
+        others(parser, result) {
+    // V may be columns of K, which is in front of it.
+    if (others.has(kValuesAttr))
+      values = llvm::find(inputs, "v") - inputs.begin();
+  }
 
   ParseResult parse() {
     if (parsePlain() || parseClauses() || others.finish(said) ||
-        parseAttributes() || parser.parseColon() || parsePlainTypes())
+        checkValues() || parseAttributes() || parser.parseColon() ||
+        parsePlainTypes())
       return failure();
     if (succeeded(parser.parseOptionalArrow()) &&
         parser.parseTypeList(result.types))
@@ -136,15 +141,29 @@ public:
 private:
   ParseResult parsePlain() {
     plain.loc = parser.getCurrentLocation();
-    for (size_t i = 0; i < plainCount; ++i)
-      if ((i > 0 && parser.parseComma()) ||
+    for (size_t i = 0; i < plainCount; ++i) {
+      if (i == values && failed(parser.parseOptionalComma()))
+        return success();
+      if ((i > 0 && i != values && parser.parseComma()) ||
           parser.parseOperand(plain.names.emplace_back()))
         return failure();
+    }
     return success();
   }
 
+  /// V is an operand, or columns of K.
+  ParseResult checkValues() {
+    bool hasValues = plain.names.size() == plainCount,
+         hasColumns = said.get(kValuesAttr) != nullptr;
+    if (!values || hasValues != hasColumns)
+      return success();
+    return parser.emitError(plain.loc)
+           << "expects either V or values(keys, first n), but got "
+           << (hasValues ? "both" : "neither");
+  }
+
   ParseResult parsePlainTypes() {
-    for (size_t i = 0; i < plainCount; ++i)
+    for (size_t i = 0; i < plain.names.size(); ++i)
       if ((i > 0 && parser.parseComma()) ||
           parser.parseType(plain.types.emplace_back()))
         return failure();
@@ -271,6 +290,8 @@ private:
     };
     if (add(plain))
       return failure();
+    if (plain.names.size() < plainCount)
+      result.operands.push_back(result.operands.back());
     for (const Operands &group : given) {
       if (add(group))
         return failure();
@@ -293,6 +314,7 @@ private:
   OperationState &result;
   ArrayRef<OperandClause> clauses;
   size_t plainCount;
+  std::optional<size_t> values; ///< the place of V, if it may be left out
   Operands plain, outs;
   std::vector<Operands> given; ///< one for each of `clauses`
   ClauseParser others;
@@ -313,8 +335,9 @@ ParseResult attn::parseAttention(OpAsmParser &parser, OperationState &result,
 
 void attn::printAttention(AttentionOpInterface op, OpAsmPrinter &printer) {
   ArrayRef<OperandClause> clauses = op.operandClauses();
+  size_t count = countPlain(op.inputRoles(), clauses);
   OperandRange plain =
-      op.inputs().take_front(countPlain(op.inputRoles(), clauses));
+      op.inputs().take_front(valueColumns(op) ? count - 1 : count);
   printer << ' ' << plain;
   for (const OperandClause &clause : clauses) {
     SmallVector<Value> operands;
@@ -343,7 +366,7 @@ void attn::printAttention(AttentionOpInterface op, OpAsmPrinter &printer) {
   printer.printOptionalAttrDict(op->getAttrs(),
                                 {kMask, kScale, kPrecision, kSegmentsAttr,
                                  kClauseSizesAttr, kBlocksAttr, kGradientsAttr,
-                                 kLongestAttr});
+                                 kLongestAttr, kValuesAttr});
   printer << " : " << plain.getTypes();
   if (op->getNumResults() != 0)
     printer << " -> " << op->getResultTypes();

@@ -13,17 +13,19 @@ static constexpr StringLiteral kCaptures = "captures", kSees = "sees",
                                kScore = "score", kBlocks = "blocks",
                                kSinks = "sinks", kRagged = "ragged",
                                kLengths = "lengths", kPages = "pages",
-                               kScales = "scales", kTransposed = "transposed",
+                               kScales = "scales", kKeys = "keys",
+                               kFirst = "first", kTransposed = "transposed",
                                kGradients = "gradients";
 
 ArrayRef<StringLiteral> ClauseParser::keywords(StringRef op) {
   static constexpr StringLiteral all[] = {
-      kCaptures, kSees,  kScore,  "document",  "softcap",
-      "alibi",   "bias", kBlocks, kSinks,      kRagged,
-      kLengths,  kPages, kScales, kTransposed, kGradients};
-  constexpr size_t ofGradients = 2;
-  bool isBackward = op == BackwardOp::getOperationName();
-  return ArrayRef(all).drop_back(isBackward ? 0 : ofGradients);
+      kValuesAttr, kCaptures, kSees,       kScore,    "document", "softcap",
+      "alibi",     "bias",    kBlocks,     kSinks,    kRagged,    kLengths,
+      kPages,      kScales,   kTransposed, kGradients};
+  constexpr size_t ofForward = 1, ofGradients = 2;
+  return op == BackwardOp::getOperationName()
+             ? ArrayRef(all).drop_front(ofForward)
+             : ArrayRef(all).drop_back(ofGradients);
 }
 
 ClauseParser::ClauseParser(OpAsmParser &parser, OperationState &result)
@@ -64,6 +66,8 @@ ParseResult ClauseParser::parse(SMLoc loc, StringRef keyword) {
     return inBrackets([&] { return parseGradients(); });
   if (keyword == kRagged)
     return inBrackets([&] { return parseRagged(); });
+  if (keyword == kValuesAttr)
+    return inBrackets([&] { return parseValues(); });
   return inBrackets([&] { return parseShortForm(loc, *shortFormOf(keyword)); });
 }
 
@@ -273,6 +277,12 @@ ParseResult ClauseParser::parseRagged() {
   return parser.parseColonTypeList(offsets.types);
 }
 
+ParseResult ClauseParser::parseValues() {
+  return failure(parser.parseKeyword(kKeys) || parser.parseComma() ||
+                 parser.parseKeyword(kFirst) ||
+                 parser.parseInteger(columns.emplace()));
+}
+
 //===----------------------------------------------------------------------===//
 // What was parsed becomes an op
 //===----------------------------------------------------------------------===//
@@ -363,6 +373,8 @@ ParseResult ClauseParser::finish(NamedAttrList &said) {
              b.getDenseI64ArrayAttr({blocks->queries, blocks->keys}));
   if (!longest.empty())
     said.set(kLongestAttr, b.getDenseI64ArrayAttr(longest));
+  if (columns)
+    said.set(kValuesAttr, b.getI64IntegerAttr(*columns));
   SmallVector<int64_t> numbers;
   for (auto &[number, name] : gradients) {
     FailureOr<int64_t> found =
@@ -551,6 +563,9 @@ void attn::printClauses(AttentionOpInterface op, OpAsmPrinter &printer) {
              ClauseGroup::transposedFull, std::nullopt);
   printOperands(printer, kSinks, op.clauseOperands(ClauseGroup::sinks));
   printRagged(op, printer);
+  if (int64_t columns = valueColumns(op))
+    printer << ' ' << kValuesAttr << '(' << kKeys << ", " << kFirst << ' '
+            << columns << ')';
   OperandRange used = op.clauseOperands(ClauseGroup::usedKeys);
   if (!used.empty())
     printer << ' ' << kLengths << "(k " << used << " : " << used.getTypes()

@@ -64,6 +64,7 @@ private:
   mlir::ParseResult parseScales();
   mlir::ParseResult parseGradients();
   mlir::ParseResult parseRagged();
+  mlir::ParseResult parseValues();
   mlir::ParseResult addCaptures();
   mlir::ParseResult addRegions();
   mlir::FailureOr<int64_t>
@@ -76,6 +77,7 @@ private:
   llvm::SmallVector<Form> forms;
   std::optional<BlockSize> blocks;
   llvm::SmallVector<int64_t> longest;
+  std::optional<int64_t> columns; ///< of K, that V is
   llvm::SMLoc gradientsLoc;
   /// Numbers, or names of which each has a number.
   llvm::SmallVector<std::pair<int64_t, mlir::OpAsmParser::UnresolvedOperand>>

@@ -57,6 +57,11 @@ bool attn::isRagged(Operation *op) {
   return clauseSizes(op)[unsigned(ClauseGroup::offsets)] != 0;
 }
 
+int64_t attn::valueColumns(Operation *op) {
+  auto columns = op->getAttrOfType<IntegerAttr>(kValuesAttr);
+  return columns ? columns.getInt() : 0;
+}
+
 SmallVector<Value> attn::gradientTargetsOf(Operation *op, OperandRange inputs) {
   SmallVector<Value> values;
   auto numbers = op->getAttrOfType<DenseI64ArrayAttr>(kGradientsAttr);
@@ -211,6 +216,8 @@ std::string attn::firstClause(Operation *op) {
   for (ClauseGroup scale : kScaleGroups)
     if (!attention.clauseOperands(scale).empty())
       return "scales";
+  if (valueColumns(op))
+    return "values";
   return attention.captures().empty() ? "" : "captures";
 }
 

@@ -7,7 +7,8 @@ using namespace attn;
 
 bool attn::hasRowsOfQueries(StringRef role) {
   ArrayRef<Extent> shape = shapeOf(role);
-  return shape[1] == Extent::heads && shape[2] == Extent::queries;
+  return shape.size() > 2 && shape[1] == Extent::heads &&
+         shape[2] == Extent::queries;
 }
 
 /// Whether a type says that one stride leads through the rows of all heads.

@@ -168,6 +168,7 @@ attn::Problem attn::problemWithoutRegions(AttentionOpInterface op,
     problem.lseLow |= array.role == "lse_low";
     problem.dlse |= array.role == "dlse";
     problem.keepsWeights |= array.role == "weights";
+    problem.valuesOfKeys |= array.columns != 0;
   }
   auto q = cast<ShapedType>(op.array("q").getType());
   problem.dtype = *dataTypeOf(q.getElementType());

@@ -1,8 +1,8 @@
 //===- RegionConstraints.cpp - What clauses of attention demand -----------===//
 //
 // The constraints of what clauses take, in the numbers of the ops'
-// descriptions: C22 to C28, C33 to C36, C38, and of gradients C29 to C31.  C37
-// is in CaptureShapes.cpp.
+// descriptions: C22 to C28, C33 to C36, C38, C39, and of gradients C29 to C31.
+// C37 is in CaptureShapes.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -145,7 +145,7 @@ public:
         succeeded(verifyCaptures(op, op.captures())) && succeeded(blocks()) &&
         succeeded(sinks()) && succeeded(offsets()) && succeeded(diagonal()) &&
         succeeded(kept()) && succeeded(lengths()) && succeeded(pages()) &&
-        succeeded(scales()) && succeeded(gradients()));
+        succeeded(scales()) && succeeded(values()) && succeeded(gradients()));
   }
   LogicalResult verifyRegions() {
     return success(succeeded(regions()) && succeeded(verifyCaptureShapes(op)) &&
@@ -163,6 +163,7 @@ private:
   LogicalResult lengths();     // C35
   LogicalResult pages();       // C36
   LogicalResult scales();      // C38
+  LogicalResult values();      // C39
   LogicalResult gradients();   // C29
   LogicalResult derivatives(); // C30
 
@@ -391,8 +392,21 @@ LogicalResult ClauseVerifier::kept() {
     return success();
   return op->emitOpError(
       "expects no weights to be kept of attention with "
-      "captures, sees, score, blocks, sinks, ragged, lengths, pages or scales, "
-      "but got both");
+      "captures, sees, score, blocks, sinks, ragged, lengths, pages, scales or "
+      "values, but got both");
+}
+
+LogicalResult ClauseVerifier::values() {
+  if (!op->hasAttr(kValuesAttr))
+    return success();
+  if (op.array("v") != op.array("k"))
+    return op->emitOpError(
+        "expects V to be K beside values(keys, ..), but got two values");
+  int64_t columns = valueColumns(op), all = sizeOf("k", op.isRagged() ? 2 : 3);
+  if (columns >= 1 && columns <= all)
+    return success();
+  return op->emitOpError("expects values to be the first 1 to ")
+         << all << " columns of K, but got " << columns;
 }
 
 LogicalResult ClauseVerifier::offsets() {

@@ -134,15 +134,17 @@ static void explainParts(llvm::raw_ostream &out, const PlanReport &report,
     return;
   const Problem problem =
       withSharedRows(atLeastOne(report.problem), headsOfTile(plan.tiles));
-  int64_t query = plan.tiles.get("query");
+  // Blocks of a group have one tile, and each its keys of a step.
+  int64_t query = plan.tiles.get("query"), group = plan.tiles.get("group", 1);
   int64_t tiles =
       problem.batch * problem.heads * ceilDiv(problem.queries, query);
   int64_t steps =
-      visits(problem, Axis::Query, query, plan.tiles.get("key")).mostPairs;
+      visits(problem, Axis::Query, query, plan.tiles.get("key") * group)
+          .mostPairs;
   out << "  parts     " << parts << " of the keys of each of " << tiles
-      << " tiles: " << tiles * parts << " blocks on " << report.machine.sms
-      << " multiprocessors, of at most " << ceilDiv(steps, parts) << " of "
-      << steps << " steps\n";
+      << " tiles: " << tiles * parts * group << " blocks on "
+      << report.machine.sms << " multiprocessors, of at most "
+      << ceilDiv(steps, parts) << " of " << steps << " steps\n";
 }
 
 /// Of tiles with rows of several heads: whose, and how many of each.
@@ -164,20 +166,25 @@ static void explainCache(llvm::raw_ostream &out, const PlanReport &report,
     return;
   const Problem problem =
       withSharedRows(atLeastOne(report.problem), headsOfTile(plan.tiles));
+  // Blocks of a group have one tile.
   int64_t parts = plan.tiles.get("parts", 1);
-  int64_t blocks =
-      problem.batch * problem.heads * ceilDiv(problem.queries, query) * parts;
-  int64_t atOnce = report.machine.sms * plan.footprint.blocksPerSm;
+  int64_t group = plan.tiles.get("group", 1);
+  int64_t blocks = problem.batch * problem.heads *
+                   ceilDiv(problem.queries, query) * parts * group;
+  int64_t atOnce =
+      report.machine.sms * plan.footprint.blocksPerSm / group * group;
   int64_t waves = ceilDiv(blocks, atOnce);
   out << "  waves     " << waves << ": " << blocks << " blocks, " << atOnce
       << " at a time, "
       << format("%.0f %% of the last wave filled\n",
                 100.0 * double(blocks - (waves - 1) * atOnce) / double(atOnce));
   int64_t rowBytes =
-      (problem.headDim + problem.headDimV) * bytesOf(problem.dtype);
+      (problem.headDim + (problem.valuesOfKeys ? 0 : problem.headDimV)) *
+      bytesOf(problem.dtype);
   int64_t keyBytes = problem.batch * problem.kvHeads * problem.keys * rowBytes;
   out << "  cache     " << bytesText(keyBytes)
-      << format(" of K and V; moves %.2f times that from L2",
+      << (problem.valuesOfKeys ? " of K, with V" : " of K and V")
+      << format("; moves %.2f times that from L2",
                 timesBound(plan.bytes.l2, keyBytes));
   if (place.isPaged()) {
     int64_t table = problem.batch * (problem.keys / place.pageRows) * 4;

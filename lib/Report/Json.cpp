@@ -55,6 +55,8 @@ static void write(OStream &json, const Problem &p) {
       json.attribute("lse_low", true);
     if (p.keepsWeights)
       json.attribute("keeps_weights", true);
+    if (p.valuesOfKeys)
+      json.attribute("values_of_keys", true);
     if (p.alignment != kMaxAlignment)
       json.attribute("alignment", p.alignment);
   });

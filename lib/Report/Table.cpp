@@ -34,7 +34,9 @@ std::string attn::describe(const Problem &p) {
     text += " (at most " + std::to_string(p.ragged->longest.queries) + " and " +
             std::to_string(p.ragged->longest.keys) + " each)";
   text += ", head dim " + std::to_string(p.headDim);
-  if (p.headDimV != p.headDim)
+  if (p.valuesOfKeys)
+    text += " (v is the first " + std::to_string(p.headDimV) + " of k)";
+  else if (p.headDimV != p.headDim)
     text += " (" + std::to_string(p.headDimV) + " of v)";
   if (!p.mask.isOpen())
     text += ", " + str(p.mask);

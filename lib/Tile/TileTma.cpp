@@ -20,6 +20,22 @@ static LogicalResult verifyBox(Operation *op, TensorMapType map,
   return success();
 }
 
+/// Panels of a buffer that have so many columns, or all.
+static int64_t panelsOf(SmemType buffer, std::optional<int64_t> columns) {
+  return columns ? *columns / buffer.panelColumns() : buffer.panels();
+}
+
+/// So many columns are panels of the buffer.
+static LogicalResult verifyColumns(Operation *op, SmemType buffer,
+                                   std::optional<int64_t> columns) {
+  if (!columns || (*columns > 0 && *columns <= buffer.getColumns() &&
+                   *columns % buffer.panelColumns() == 0))
+    return success();
+  return op->emitOpError("expects columns in steps of ")
+         << buffer.panelColumns() << " up to " << buffer.getColumns()
+         << ", but got " << *columns;
+}
+
 /// One lane executes the op.
 static LogicalResult verifySingleLane(Operation *op) {
   RoleOp role = RoleOp::of(op);
@@ -50,27 +66,35 @@ LogicalResult TmaLoadOp::verify() {
     return emitOpError("expects parts of ")
            << swizzledRows << " rows or a multiple, but got "
            << map.getBoxRows();
-  std::optional<int64_t> columns = getColumns();
-  if (columns && (*columns <= 0 || *columns > buffer.getColumns() ||
-                  *columns % buffer.panelColumns() != 0))
-    return emitOpError("expects columns in steps of ")
-           << buffer.panelColumns() << " up to " << buffer.getColumns()
-           << ", but got " << *columns;
+  if (failed(verifyColumns(*this, buffer, getColumns())))
+    return failure();
   if (hasPartsOfPanels() && panels() % blocks != 0)
     return emitOpError("expects panels for ")
            << blocks << " blocks, but got " << panels();
   return success();
 }
 
-LogicalResult MbarrierExpectOp::verify() { return verifySingleLane(*this); }
+LogicalResult MbarrierExpectOp::verify() {
+  return success(
+      succeeded(verifySingleLane(*this)) &&
+      succeeded(verifyColumns(*this, getBuffer().getType(), getColumns())));
+}
+
+int64_t MbarrierExpectOp::panels() {
+  return panelsOf(getBuffer().getType(), getColumns());
+}
 
 LogicalResult TmaLoadRowsOp::verify() {
   TensorMapType map = getMap().getType();
   SmemType buffer = getBuffer().getType();
-  if (failed(verifySingleLane(*this)) || failed(verifyBox(*this, map, buffer)))
+  if (failed(verifySingleLane(*this)) ||
+      failed(verifyBox(*this, map, buffer)) ||
+      failed(verifyColumns(*this, buffer, getColumns())))
     return failure();
+  if (!getColumn() && map.hasAnyColumns())
+    return emitOpError("expects a column of ") << map << ", but got none";
   if (buffer.getRows() % map.getBoxRows() == 0 &&
-      buffer.getColumns() >= map.getColumns())
+      (getColumn() || buffer.getColumns() >= map.getColumns()))
     return success();
   return emitOpError("expects a buffer for boxes of ")
          << map.getBoxRows() << " x " << map.getColumns() << ", but got "
@@ -96,9 +120,11 @@ int64_t TmaLoadOp::boxes() {
 }
 
 int64_t TmaLoadOp::panels() {
-  SmemType buffer = getBuffer().getType();
-  std::optional<int64_t> columns = getColumns();
-  return columns ? *columns / buffer.panelColumns() : buffer.panels();
+  return panelsOf(getBuffer().getType(), getColumns());
+}
+
+int64_t TmaLoadRowsOp::panels() {
+  return panelsOf(getBuffer().getType(), getColumns());
 }
 
 LogicalResult TmaStoreOp::verify() {

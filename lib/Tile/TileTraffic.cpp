@@ -154,14 +154,18 @@ Traffic TmaLoadRowsOp::getTraffic(const TrafficScalars &scalars) {
   SmemType buffer = getBuffer().getType();
   int64_t rows = clippedRows(scalars.scalar(getRow()), map.getBoxRows(),
                              scalars.rows(getMap()));
-  int64_t columns = clippedRows(0, buffer.panels() * buffer.panelColumns(),
+  int64_t column = getColumn() ? scalars.scalar(getColumn()) : 0;
+  int64_t columns = clippedRows(column, panels() * buffer.panelColumns(),
                                 scalars.columns(getMap()));
   return {rows * columns * buffer.elementBytes(),
-          buffer.panels() * map.getBoxRows() * SmemType::kPanelBytes};
+          panels() * map.getBoxRows() * SmemType::kPanelBytes};
 }
 
 SmallVector<Value> TmaLoadRowsOp::getTrafficOperands() {
-  return {getMap(), getRow()};
+  SmallVector<Value> operands = {getMap(), getRow()};
+  if (getColumn())
+    operands.push_back(getColumn());
+  return operands;
 }
 
 Traffic TmaStoreOp::getTraffic(const TrafficScalars &scalars) {

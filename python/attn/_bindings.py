@@ -138,6 +138,7 @@ def _pack(direction: str, named: dict[str, Array],
           machine: Optional[str], schedule: Optional[str],
           precision: Optional[str], *more: Any,
           block_size: tuple[int, int] = (0, 0), used_keys_bits: int = 0,
+          values_of_keys: bool = False,
           clauses: Any = None, described: Any = (),
           gradients: Sequence[Optional[Array]] = ()) -> _Packed:
     """What `bind_attention` and `schedule_of` take, for the library."""
@@ -159,6 +160,8 @@ def _pack(direction: str, named: dict[str, Array],
         request.block_queries, request.block_keys = block_size
     if "used_keys" in packed:
         request.used_keys_bits = used_keys_bits
+    if values_of_keys:
+        request.values_of_keys = 1
     if clauses is not None:
         captured = buffers([array for _, array in described],
                            [capture.name for capture, _ in described])

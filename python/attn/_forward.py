@@ -76,14 +76,15 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
             softcap: Optional[float] = None, alibi_slopes: Any = None,
             bias: Any = None, attn_mask: Any = None, sinks: Any = None,
             q_scale: Any = None, k_scale: Any = None, v_scale: Any = None,
-            stream: Any = None) -> Any:
+            v_head_dim: Optional[int] = None, stream: Any = None) -> Any:
     """softmax(scale q k^T, masked) v on a GPU; queued, not waited for.
 
     Shapes, with heads a multiple of kv_heads (grouped queries):
 
         q    [batch, heads, queries, head_dim]
         k    [batch, kv_heads, keys, head_dim]
-        v    [batch, kv_heads, keys, head_dim_v]
+        v    [batch, kv_heads, keys, head_dim_v], or None: it is the first
+             v_head_dim columns of k, which are read once
         o    [batch, heads, queries, head_dim_v]
         lse  [batch, heads, queries], and so lse_low
 
@@ -154,6 +155,8 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
                 or a number beside PyTorch's tensors.  They are read when the
                 kernel runs; those of q and k are not negative.  `scale` is
                 part of a kernel, so each new value of it compiles once
+    v_head_dim  where v is None: how many columns of k it is, as in models
+                whose keys and values are one latent vector
     stream      a CUstream's number, or an object that has one; by default the
                 current stream of the arrays' library.  A caller who gives a
                 stream orders it after the writes to the arrays
@@ -175,6 +178,7 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     words = words_of(return_lse or lse is not None,
                      return_lse_low or lse_low is not None)
     if (stream is None and out is None and lse is None and lse_low is None
+            and v is not None and v_head_dim is None
             and scratch is None and block_mask is None and not keep_weights
             and mask_mod is None and score_mod is None and softcap is None
             and alibi_slopes is None and bias is None and attn_mask is None
@@ -193,6 +197,7 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
     short = paths.get(type(q))
     if (short is not None and stream is None and out is None and lse is None
             and lse_low is None and scratch is None and not keep_weights
+            and v is not None and v_head_dim is None
             and (block_mask is None or type(block_mask) is BlockMask)
             and not short.wants_gradient(q, k, v)):
         results = short.clauses(
@@ -201,6 +206,8 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
             _clauses.of_call(q, k, block_mask, asked))
         return results if words else results[0]
     library = library_of(q)
+    if v is None or v_head_dim is not None:
+        _refuse_with_latent(v, library.name, keep_weights=keep_weights)
     options: dict[str, Any] = dict(
         mask=mask_name(causal, window, mask), scale=scale_number(scale),
         machine=machine, schedule=schedule, precision=precision)
@@ -238,16 +245,30 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
                             **options)
     open_paths(type(q), library)
     if (clauses is not None or block_mask is not None) and (
-            stream is None and scratch is None
+            v is not None and stream is None and scratch is None
             and out is None and lse is None and lse_low is None):
         results = launch_clauses(q, k, v, lse_words=words, clauses=clauses,
                                  block_mask=block_mask, **options)
         return results if words else results[0]
     results, _ = launch(q, k, v, lse_words=words, out=out, lse=lse,
                         lse_low=lse_low, scratch=scratch,
-                        block_mask=block_mask, clauses=clauses, stream=stream,
-                        **options)
+                        block_mask=block_mask, clauses=clauses,
+                        v_head_dim=v_head_dim, stream=stream, **options)
     return results if words else results[0]
+
+
+def _refuse_with_latent(v: Any, library: str, *, keep_weights: bool) -> None:
+    """What does not go with values that are columns of keys."""
+    if v is not None:
+        raise ValueError("v_head_dim: expects v=None, whose columns of k it "
+                         "counts, but got both")
+    if keep_weights:
+        raise UnsupportedError("weights are kept of attention with v, but got "
+                               "v=None")
+    if library == "jax":
+        raise UnsupportedError(
+            "no kernel is called from JAX with v=None; attn.forward takes it "
+            "with arrays of PyTorch and CuPy")
 
 
 def scratch_bytes(q: Any, k: Any, v: Any, *, causal: bool = False,

@@ -36,10 +36,11 @@ PAGE_MULTIPLE = 8
 _BITS = {torch.int32: 32, torch.int64: 64}
 
 _library.define(
-    "with_kvcache(Tensor q, Tensor k_cache, Tensor v_cache, "
+    "with_kvcache(Tensor q, Tensor k_cache, Tensor? v_cache, "
     "Tensor cache_seqlens, Tensor? page_table, str mask, float? scale, "
     "float? softcap, bool with_lse, str? schedule, Tensor? q_scale=None, "
-    "Tensor? k_scale=None, Tensor? v_scale=None) -> (Tensor, Tensor)",
+    "Tensor? k_scale=None, Tensor? v_scale=None, int? v_head_dim=None) -> "
+    "(Tensor, Tensor)",
     tags=TAGS)
 
 
@@ -47,20 +48,23 @@ def _heads_first(tensor: Tensor) -> Tensor:
     return tensor.transpose(1, 2)
 
 
-def _kernel(q: Tensor, k_cache: Tensor, v_cache: Tensor, cache_seqlens: Tensor,
-            page_table: Optional[Tensor], mask: str, scale: Optional[float],
-            softcap: Optional[float], with_lse: bool, schedule: Optional[str],
-            *scales: Optional[Tensor]) -> tuple[Tensor, Tensor]:
+def _kernel(q: Tensor, k_cache: Tensor, v_cache: Optional[Tensor],
+            cache_seqlens: Tensor, page_table: Optional[Tensor], mask: str,
+            scale: Optional[float], softcap: Optional[float], with_lse: bool,
+            schedule: Optional[str], *more: Any) -> tuple[Tensor, Tensor]:
     results, _, _ = _launched(q, k_cache, v_cache, cache_seqlens, page_table,
-                              mask, scale, softcap, with_lse, schedule, *scales)
+                              mask, scale, softcap, with_lse, schedule, *more)
     o = _heads_first(results[0])
     return (o, results[1]) if with_lse else (o, _no_lse(q))
 
 
-def _launched(q: Tensor, k_cache: Tensor, v_cache: Tensor,
+def _launched(q: Tensor, k_cache: Tensor, v_cache: Optional[Tensor],
               cache_seqlens: Tensor, page_table: Optional[Tensor], mask: str,
               scale: Optional[float], softcap: Optional[float], with_lse: bool,
-              schedule: Optional[str], *scales: Optional[Tensor]
+              schedule: Optional[str], q_scale: Optional[Tensor] = None,
+              k_scale: Optional[Tensor] = None,
+              v_scale: Optional[Tensor] = None,
+              v_head_dim: Optional[int] = None
               ) -> tuple[tuple[Any, ...], _launch.Call, list[Any]]:
     """Results with heads first, what was bound, and what clauses read."""
     def place(stream: int, device: int) -> _launch.Placed:
@@ -70,10 +74,12 @@ def _launched(q: Tensor, k_cache: Tensor, v_cache: Tensor,
         return ([(name, _described(array, name, stream, device))
                  for name, array in named], _BITS[cache_seqlens.dtype])
 
-    heads_first = [_heads_first(each) for each in (q, k_cache, v_cache)]
+    heads_first = [_heads_first(each) for each in (q, k_cache)]
+    values = None if v_cache is None else _heads_first(v_cache)
     clauses = None
     asked = {name: value for name, value in (
-        ("softcap", softcap), *zip(_clauses.SCALED, scales))
+        ("softcap", softcap), *zip(_clauses.SCALED,
+                                   (q_scale, k_scale, v_scale)))
         if value is not None}
     if asked:
         keys = k_cache.shape[1] * (1 if page_table is None
@@ -81,8 +87,9 @@ def _launched(q: Tensor, k_cache: Tensor, v_cache: Tensor,
         sizes = (*heads_first[0].shape[:3], keys)
         clauses = _clauses.clauses_of(sizes, asked)
     results, call = _launch.launch(
-        *heads_first, mask=mask, scale=scale, lse_words=int(with_lse),
-        schedule=schedule, clauses=clauses, place_of_rows=place)
+        *heads_first, values, mask=mask, scale=scale, lse_words=int(with_lse),
+        schedule=schedule, clauses=clauses, place_of_rows=place,
+        v_head_dim=v_head_dim)
     read = () if clauses is None else clauses.captures
     return results, call, [capture.array for capture in read]
 
@@ -95,12 +102,15 @@ def _described(tensor: Tensor, name: str, stream: int, device: int) -> Array:
     return array
 
 
-def _fake(q: Tensor, k_cache: Tensor, v_cache: Tensor, cache_seqlens: Tensor,
-          page_table: Optional[Tensor], mask: str, scale: Optional[float],
-          softcap: Optional[float], with_lse: bool, schedule: Optional[str],
-          *_: Optional[Tensor]) -> tuple[Tensor, Tensor]:
+def _fake(q: Tensor, k_cache: Tensor, v_cache: Optional[Tensor],
+          cache_seqlens: Tensor, page_table: Optional[Tensor], mask: str,
+          scale: Optional[float], softcap: Optional[float], with_lse: bool,
+          schedule: Optional[str], q_scale: Optional[Tensor] = None,
+          k_scale: Optional[Tensor] = None, v_scale: Optional[Tensor] = None,
+          v_head_dim: Optional[int] = None) -> tuple[Tensor, Tensor]:
     batch, queries, heads, _ = q.shape
-    sizes = (batch, heads, queries, v_cache.shape[3])
+    columns = v_cache.shape[3] if v_cache is not None else v_head_dim or 0
+    sizes = (batch, heads, queries, columns)
     o = q.new_empty_strided(
         sizes, result_strides(sizes, _heads_first(q).stride()),
         dtype=_result_dtype(q))
@@ -128,18 +138,34 @@ torch.library.register_autograd("attn::with_kvcache", _refuse_gradient,
 def _check_tensors(q: Any, k_cache: Any, v_cache: Any,
                    is_ragged: bool = False) -> None:
     shapes = []
-    for name, tensor in (("q", q), ("k_cache", k_cache), ("v_cache", v_cache)):
+    named = [("q", q), ("k_cache", k_cache)]
+    if v_cache is not None:
+        named.append(("v_cache", v_cache))
+    for name, tensor in named:
         if not isinstance(tensor, Tensor):
             raise TypeError(f"{name}: expects a torch.Tensor, but got "
                             f"{type_name(tensor)}")
         shapes.append(f"{name} {list(tensor.shape)}")
-    if q.dim() != 4 - is_ragged or k_cache.dim() != 4 or v_cache.dim() != 4:
+    if q.dim() != 4 - is_ragged or any(
+            tensor.dim() != 4 for _, tensor in named[1:]):
         form = ("[tokens, heads, head_dim] beside cu_seqlens_q" if is_ragged
                 else "[batch, queries, heads, head_dim]")
         raise ValueError(
             f"expects q {form}, k_cache [batch, "
             "keys, kv_heads, head_dim] or [pages, tokens of a page, kv_heads, "
             f"head_dim], and v_cache likewise, but got {', '.join(shapes)}")
+
+
+def _check_values(v_cache: Optional[Tensor], v_head_dim: Any,
+                  k_cache: Tensor) -> None:
+    """Values are an array of their own, or the first columns of keys."""
+    if (v_cache is None) == (v_head_dim is None):
+        raise ValueError(
+            "expects v_cache, or v_head_dim where it is None and values are "
+            f"the first columns of k_cache, but got "
+            f"{'neither' if v_cache is None else 'both'}")
+    if v_cache is None:
+        _launch.check_columns(k_cache.shape[3], v_head_dim)
 
 
 def _check_types(q: Tensor, k_cache: Tensor, v_cache: Tensor) -> None:
@@ -239,7 +265,8 @@ def _schedule(num_splits: int) -> Optional[str]:
 
 
 def attention_with_kvcache(
-        q: Tensor, k_cache: Tensor, v_cache: Tensor, *, cache_seqlens: Any,
+        q: Tensor, k_cache: Tensor, v_cache: Optional[Tensor], *,
+        cache_seqlens: Any, v_head_dim: Optional[int] = None,
         page_table: Optional[Tensor] = None,
         block_table: Optional[Tensor] = None, causal: bool = True,
         softmax_scale: Optional[float] = None,
@@ -255,7 +282,9 @@ def attention_with_kvcache(
                   [tokens, heads, head_dim]
         k_cache   [batch, keys, kv_heads, head_dim], or with a page_table
                   [pages, tokens of a page, kv_heads, head_dim]
-        v_cache   likewise, with head_dim_v
+        v_cache   likewise, with head_dim_v, or None: values are the first
+                  v_head_dim columns of k_cache, which are read once (as in
+                  models that cache one latent vector for both)
         o         as q, with head_dim_v
         lse       [batch, heads, queries], fp32, natural, or [heads, tokens]
 
@@ -300,16 +329,20 @@ def attention_with_kvcache(
     table = block_table if page_table is None else page_table
     beside = (cache_seqlens, table, q_descale, k_descale, v_descale)
     options = (causal, softmax_scale, *window_size, softcap, num_splits,
-               return_softmax_lse, schedule)
+               return_softmax_lse, schedule, v_head_dim)
     is_ragged = cu_seqlens_q is not None or max_seqlen_q is not None
+    # Of columns of keys the address is that of the keys.
+    values = k_cache if v_cache is None else v_cache
     may_be_quick = (not check and not is_ragged and type(q) is Tensor
-                    and nobody_looks())
+                    and nobody_looks()
+                    and (v_cache is None) != (v_head_dim is None))
     if may_be_quick:
-        results = _as_before(q, k_cache, v_cache, beside, options)
+        results = _as_before(q, k_cache, values, beside, options)
         if results is not None:
             return results if return_softmax_lse else results[0]
     _check_tensors(q, k_cache, v_cache, cu_seqlens_q is not None)
-    _check_types(q, k_cache, v_cache)
+    _check_values(v_cache, v_head_dim, k_cache)
+    _check_types(q, k_cache, values)
     sequences = _sequences(q, cu_seqlens_q, max_seqlen_q)
     lengths = _lengths(cache_seqlens, q, sequences)
     if table is not None:
@@ -325,18 +358,22 @@ def attention_with_kvcache(
             softcap, return_softmax_lse,
             schedule if num_splits == 0 else _schedule(num_splits), *scales)
     if cu_seqlens_q is not None:
+        if v_cache is None:
+            raise UnsupportedError(
+                "attn has no values that are columns of keys beside "
+                "cu_seqlens_q yet; expects a v_cache, or no cu_seqlens_q")
         longest = q.shape[0] if max_seqlen_q is None else max_seqlen_q
         o, lse = _torch_varlen_cache.operator(
             q, k_cache, v_cache, cu_seqlens_q, lengths, table, longest, 0,
             *more)
         return (o, lse) if return_softmax_lse else o
-    arguments = (q, k_cache, v_cache, lengths, table, *more)
+    arguments = (q, k_cache, v_cache, lengths, table, *more, v_head_dim)
     if may_be_quick and not (torch.is_grad_enabled() and any(
-            t.requires_grad for t in (q, k_cache, v_cache))):
+            t.requires_grad for t in (q, k_cache, values))):
         results, call, read = _launched(*arguments)
         o = _heads_first(results[0])
         if [id(each) for each in read] == [id(each) for each in once(scales)]:
-            _remember(q, k_cache, v_cache, beside, options, o, call)
+            _remember(q, k_cache, values, beside, options, o, call)
         return (o, results[1]) if return_softmax_lse else o
     o, lse = torch.ops.attn.with_kvcache(*arguments)
     return (o, lse) if return_softmax_lse else o

@@ -128,14 +128,31 @@ def key_of_captured(captured: Captured) -> tuple[Hashable, ...]:
 
 
 def _bind(arrays: Sequence[Array], lists: Lists, placed: Placed,
-          captured: Captured, *options: Any) -> Binding:
+          captured: Captured, values_of_keys: bool, *options: Any) -> Binding:
     named, block_size = lists
     clauses, described = captured
     return bind_attention(
         "forward", {**dict(zip(NAMES, arrays)), **dict(named),
                     **dict(placed[0])},
         NAMES, *options, block_size=block_size, used_keys_bits=placed[1],
-        clauses=clauses, described=described)
+        values_of_keys=values_of_keys, clauses=clauses, described=described)
+
+
+def check_columns(most: int, columns: Any) -> None:
+    """Whether keys of so many columns have these ones."""
+    if isinstance(columns, bool) or not isinstance(columns, int) \
+            or not 1 <= columns <= most:
+        raise ValueError(f"v_head_dim: expects columns of k, 1 to {most}, but "
+                         f"got {columns!r}")
+
+
+def values_of(keys: Array, columns: Optional[int]) -> Array:
+    """Its first columns, as V."""
+    if columns is None:
+        raise ValueError("expects v, or v_head_dim where it is the first "
+                         "columns of k, but got neither")
+    check_columns(keys.sizes[-1] if keys.sizes else 0, columns)
+    return keys._replace(sizes=(*keys.sizes[:-1], columns))
 
 
 def lists_of(block_mask: Optional[BlockMask], q: Array, k: Array,
@@ -162,8 +179,8 @@ def words_of(return_lse: Any, return_lse_low: Any) -> int:
 
 def prepare(arrays: Sequence[Array], results: Sequence[Optional[Array]],
             lse_words: int, *options: Any, lists: Lists = NO_LISTS,
-            placed: Placed = NO_PLACE,
-            captured: Captured = NO_CLAUSES) -> Call:
+            placed: Placed = NO_PLACE, captured: Captured = NO_CLAUSES,
+            values_of_keys: bool = False) -> Call:
     """Checks and binds.  A result, o or a word of lse, that is to be allocated
     is bound at address 0, which is as well aligned as what allocators give."""
     written = NAMES[3:]
@@ -180,7 +197,8 @@ def prepare(arrays: Sequence[Array], results: Sequence[Optional[Array]],
     for word in words[:lse_words]:
         bound.append(word or Array(0, "f32", lse_sizes, row_major(lse_sizes),
                                    q.device, None))
-    return Call(_bind([*arrays, *bound], lists, placed, captured, *options),
+    return Call(_bind([*arrays, *bound], lists, placed, captured,
+                      values_of_keys, *options),
                 sizes, strides, lse_sizes, lse_words)
 
 
@@ -204,11 +222,12 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
            block_mask: Optional[BlockMask] = None,
            clauses: Optional[Clauses] = None,
            place_of_rows: Optional[Callable[[int, int], Placed]] = None,
+           v_head_dim: Optional[int] = None,
            stream: Any = None) -> tuple[tuple[Any, ...], Call]:
     """One call, gradients not considered: o and so many words of lse, and what
     was bound.  With `lse` there is a word, with `lse_low` there are two.
     `place_of_rows` describes, for a stream and a GPU, what tells where rows
-    lie."""
+    lie.  Without v it is the first `v_head_dim` columns of k."""
     library = library_of(q)
     handle = library.stream_of(q) if stream is None else handle_of(stream)
 
@@ -217,7 +236,9 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
                                           written=name not in "qkv")
 
     inputs = [describe(array, name)
-              for name, array in zip(NAMES, (q, k, v))]
+              for name, array in zip(NAMES, (q, k) if v is None else (q, k, v))]
+    if v is None:
+        inputs.append(values_of(inputs[1], v_head_dim))
     if stream is not None:
         handle_of(stream, inputs[0].device)
     names = NAMES[3:4 + lse_words]
@@ -232,7 +253,7 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
     placed = (NO_PLACE if place_of_rows is None
               else place_of_rows(handle, inputs[0].device))
     # An alignment of more than 16 bytes helps nobody.
-    key = (options, lse_words, lists[1], placed[1], *(
+    key = (options, lse_words, lists[1], placed[1], v is None, *(
         a and (a.dtype, a.sizes, a.strides, a.device, a.address & 15)
         for a in (*inputs, *given)), *(
             (name, a.sizes, a.strides) for name, a in (*lists[0], *placed[0])),
@@ -240,7 +261,8 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
     call = launches.get(key)
     if call is None:
         call = prepare(inputs, given, lse_words, *options, lists=lists,
-                       placed=placed, captured=captured)
+                       placed=placed, captured=captured,
+                       values_of_keys=v is None)
         remember(launches, key, call)
 
     arrays, made = [*inputs], []
@@ -263,7 +285,7 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
         arrays.append(made[-1])
     binding = call.binding
     if any(a.address & 15 for a in made):  # an allocator of another taste
-        binding = _bind(arrays, lists, placed, captured, *options)
+        binding = _bind(arrays, lists, placed, captured, v is None, *options)
     beside = [array for _, array in (*lists[0], *placed[0], *captured[1])]
     arrays.extend(beside)
     binding.launch([array.address for array in arrays], handle, place)

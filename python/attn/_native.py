@@ -100,7 +100,8 @@ class ForwardRequest(ctypes.Structure):
                 ("clauses", ctypes.POINTER(Clauses)),
                 *_RAGGED, ("used_keys", ctypes.POINTER(Buffer)),
                 ("page_table", ctypes.POINTER(Buffer)),
-                ("used_keys_bits", ctypes.c_int64)]
+                ("used_keys_bits", ctypes.c_int64),
+                ("values_of_keys", ctypes.c_int64)]
 
 
 class BackwardRequest(ctypes.Structure):

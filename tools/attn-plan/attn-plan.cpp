@@ -94,6 +94,11 @@ struct Options {
   cl::opt<bool> dlse{
       "dlse", cl::desc("Backward: the gradient of the log-sum-exp is an input"),
       cl::cat(category)};
+  cl::opt<bool> valuesOfKeys{
+      "values-of-keys",
+      cl::desc("V is the first --head-dim-v columns of K, as of one latent "
+               "vector"),
+      cl::cat(category)};
   cl::opt<bool> keepWeights{
       "keep-weights",
       cl::desc("Keep the weights P for backward, or use kept ones; they take "
@@ -147,6 +152,7 @@ static int readDirection(const Options &options, Problem &problem) {
   problem.deterministic = options.deterministic;
   problem.dlse = options.dlse;
   problem.keepsWeights = options.keepWeights;
+  problem.valuesOfKeys = options.valuesOfKeys;
   if (*parsed == Direction::forward && (options.deterministic || options.dlse))
     return fail("expects --deterministic and --dlse only with --direction "
                 "backward, but got forward");

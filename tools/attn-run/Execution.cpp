@@ -91,7 +91,8 @@ static void drawInputs(const Attention &attention,
   HostBytes &k = arrays[attention.input("k")];
   fillRandom(arrays[attention.input("q")], 3 * seed, scale);
   fillRandom(k, 3 * seed + 1, scale);
-  fillRandom(arrays[attention.input("v")], 3 * seed + 2, 1);
+  if (!attention.problem.valuesOfKeys)
+    fillRandom(arrays[attention.input("v")], 3 * seed + 2, 1);
   // Seeds of their own, far from those.
   const StringLiteral others[] = {"do", "dlse"};
   for (auto [number, role] : llvm::enumerate(others))

@@ -234,10 +234,12 @@ LogicalResult FunctionReader::readSizes(Attention &attention) {
     problem.queries = sizesOf("q")[2];
     problem.keys = sizesOf("k")[2];
   }
-  for (const auto &[role, position] : attention.inputs)
-    if (failed(checkSizes(attention.op, role, position, attention.sizesOf(role),
-                          "q and k")))
+  for (const auto &[role, position] : attention.inputs) {
+    bool isK = role == "v" && problem.valuesOfKeys;
+    if (!isK && failed(checkSizes(attention.op, role, position,
+                                  attention.sizesOf(role), "q and k")))
       return failure();
+  }
   if (std::optional<std::string> wrong = check(problem))
     return attention.op->emitError(*wrong);
   return success();

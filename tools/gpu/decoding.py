@@ -2,7 +2,7 @@
 """Checks and times decoding: few queries, many keys, keys in parts.
 
     decoding.py [--out FILE.json] [--seconds 120] [--checks 40] [--sweep]
-                [--only contiguous|placed]
+                [--only contiguous|placed|latent]
 
 First o and lse of random problems against fp64: grouped heads, one query to
 eight, every mask, keys that fill no tile, more parts than tiles of keys, rows
@@ -10,7 +10,8 @@ that see nothing; and caches of which each sequence has some tokens, in order or
 in shuffled pages, of 16 bits or of eight with scales, with NaN behind them.  Then the rate at which K and V are read, in GB/s, where every
 byte counts once, of the derived choice, and of PyTorch's attention by cuDNN and
 by FlashAttention-2 beside it; and of the same cache with lengths, in pages, and
-of eight bits, whose bytes are half.
+of eight bits, whose bytes are half; and of latent vectors, where values are
+columns of keys (latent.py).
 All take turns, and L2 is overwritten before each call.  With --sweep also the time of many tiles and numbers of parts, from which
 constants of the cost model are fitted.  Needs the package and PyTorch.  The
 exit status is 1 when a result is wrong.
@@ -31,6 +32,7 @@ if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
     print(__doc__.strip())  # which needs neither PyTorch nor attn
     sys.exit(0)
 
+import latent
 import reference
 import torch
 from torch.nn import functional
@@ -398,27 +400,32 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--checks", type=int, default=40)
     parser.add_argument("--sweep", action="store_true")
-    parser.add_argument("--only", choices=("contiguous", "placed"))
+    parser.add_argument("--only", choices=("contiguous", "placed", "latent"))
     parser.add_argument("--replays", type=int, default=50,
                         help="of one CUDA graph, with other lengths and pages "
                              "each time")
     options = parser.parse_args()
     until = time.monotonic() + options.seconds
     kinds = [kind for name, kind in (("contiguous", wrong),
-                                     ("placed", wrong_placed))
+                                     ("placed", wrong_placed),
+                                     ("latent", latent.wrong))
              if options.only in (None, name)]
     faults = [text for seed in range(options.checks) for kind in kinds
               for text in kind(seed)]
-    if options.only != "contiguous":
+    if options.only in (None, "placed"):
         faults += wrong_far() + replayed(options.replays)
     print("\n".join(faults) or f"{options.checks} problems are right",
           flush=True)
     clock = Clock()
     lines: list[dict[str, Any]] = []
-    for batch, keys in PLACED if options.only != "contiguous" else ():
+    for batch, keys in latent.STEPS if options.only in (None, "latent") else ():
+        if time.monotonic() < until:
+            lines += latent.steps(clock, batch, keys)
+    for batch, keys in PLACED if options.only in (None, "placed") else ():
         if time.monotonic() < until:
             lines += placed(clock, batch, keys)
-    for batch, keys, heads in reversed(STEPS) if options.only != "placed" else ():
+    for batch, keys, heads in (reversed(STEPS) if options.only
+                               in (None, "contiguous") else ()):
         for queries in (1, 4):
             if time.monotonic() < until:
                 lines.append(step(clock, batch, keys, heads, queries))

@@ -107,7 +107,7 @@ def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
     /// Whether there is a clause that a band and a scale cannot say.
     bool hasClauses() {
       return $_op->getNumRegions() != 0 || blockSize() ||
-             !clauseInputs().empty();
+             !clauseInputs().empty() || ::attn::valueColumns($_op);
     }
 
     /// All arrays that have a role in the mathematics of the plain op: inputs,
@@ -115,7 +115,8 @@ def Attn_AttentionOpInterface : OpInterface<"AttentionOpInterface"> {
     ::llvm::SmallVector<::attn::AttentionArray> arrays() {
       ::llvm::SmallVector<::attn::AttentionArray> all;
       for (auto [role, value] : ::llvm::zip($_op.givenInputs(), inputs()))
-        all.push_back({role, value, /*isOutput=*/false});
+        all.push_back({role, value, /*isOutput=*/false,
+                       role == "v" ? ::attn::valueColumns($_op) : 0});
       for (auto [role, value] : ::llvm::zip(givenOutputs(), outputs()))
         all.push_back({role, value, /*isOutput=*/true});
       return all;

@@ -65,10 +65,9 @@ struct AttentionArray {
   llvm::StringRef role;
   mlir::Value value;
   bool isOutput = false;
+  int64_t columns = 0; ///< so many first ones of the value; 0: all
 
-  mlir::ShapedType type() const {
-    return llvm::cast<mlir::ShapedType>(value.getType());
-  }
+  mlir::ShapedType type() const;
 };
 
 /// Inputs that an op takes in a clause of that name: `dlse(%dlse : type)`.

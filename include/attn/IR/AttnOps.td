@@ -169,6 +169,17 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
        -> tensor<4x32x4096x128xbf16>
     ```
 
+    **Values of keys.** With `values(keys, first n)` there is no V: it is the
+    first `n` columns of K, as in latent attention, where both are made of one
+    vector. All clauses hold as for two arrays, and plans count that device
+    memory is read once. Weights are not kept, and there are no gradients.
+
+    ```mlir
+    %o = attn.forward %q, %k values(keys, first 512)
+        : tensor<64x128x1x576xbf16>, tensor<64x1x8192x576xbf16>
+       -> tensor<64x128x1x512xbf16>
+    ```
+
     **Clauses in kernels.** `flash` takes regions and sinks forward,
     `flash_backward` and `split_backward` backward, on mma.sync and wgmma as far
     as they have kernels there; other schedules refuse them by name. Floats of a
@@ -183,7 +194,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     needed, through the caches: bytes of plans, which the IR of kernels is held
     to, do not count them, nor sinks, scales, lists of blocks, lengths and tables
     of pages. `flash` takes lengths in bf16 and f16, on mma.sync in f32 too, and
-    pages on wgmma. It takes scales of operands of all types.
+    pages on wgmma. `column_split` takes both, in clusters of one block. `flash`
+    takes scales of operands of all types.
 
     **Ragged sequences.** With `ragged` the rows of all sequences lie one behind
     the other, and sequence `n` has those from `cu_q[n]` to `cu_q[n + 1]`, and
@@ -302,6 +314,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
       queries or keys to read them; ragged sequences count their own rows.
     - (C38) Scales of Q, K and V are f32, `[1 or batch, 1 or kv_heads]`. They
       come without weights that are kept.
+    - (C39) Beside `values(keys, first n)` the operand V is K, `n` is between 1
+      and the columns of K, and O has `n` columns. In the text V is left out.
 
     #### Rationale: not a `DestinationStyleOpInterface`
 
@@ -341,7 +355,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
                        OptionalAttr<Attn_ScheduleAttr>:$schedule,
                        OptionalAttr<DenseI32ArrayAttr>:$operandClauseSizes,
                        OptionalAttr<DenseI64ArrayAttr>:$blocks,
-                       OptionalAttr<DenseI64ArrayAttr>:$longest);
+                       OptionalAttr<DenseI64ArrayAttr>:$longest,
+                       OptionalAttr<I64Attr>:$values);
   let builders = [OpBuilder<(ins
       "::mlir::TypeRange":$results, "::mlir::Value":$q, "::mlir::Value":$k,
       "::mlir::Value":$v, "::mlir::ValueRange":$outs,
@@ -350,7 +365,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
       "::attn::ScheduleAttr":$schedule), [{
     build($_builder, $_state, results, q, k, v, outs, mask, scale, precision,
           alignment, schedule, /*operandClauseSizes=*/nullptr,
-          /*blocks=*/nullptr, /*longest=*/nullptr, /*functionsCount=*/0);
+          /*blocks=*/nullptr, /*longest=*/nullptr, /*values=*/nullptr,
+          /*functionsCount=*/0);
   }]>];
   let extraClassDeclaration = attentionMethods # [{
     static ::llvm::SmallVector<::llvm::StringLiteral>

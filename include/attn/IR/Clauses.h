@@ -12,6 +12,7 @@
 //   pages(%t : type)             the pages in which they lie
 //   scales(q %a, k %b, v %c : types)
 //                                what Q, K and V are to be multiplied by
+//   values(keys, first 512)      V is so many columns of K, and no operand
 //   ragged(%cu_q, %cu_k, longest 4000, 4000 : types)
 //                                sequences one behind the other, by offsets
 //
@@ -67,7 +68,8 @@ inline constexpr ClauseGroup kScaleGroups[] = {
 inline constexpr llvm::StringLiteral kClauseSizesAttr = "operandClauseSizes",
                                      kBlocksAttr = "blocks",
                                      kGradientsAttr = "gradients",
-                                     kLongestAttr = "longest";
+                                     kLongestAttr = "longest",
+                                     kValuesAttr = "values";
 
 /// What divides the queries and keys of a block.
 inline constexpr int64_t kBlockMultiple = 64;
@@ -110,6 +112,8 @@ llvm::LogicalResult refuseClauses(mlir::Operation *op);
 std::optional<BlockSize> blockSizeOf(mlir::Operation *op);
 /// Whether sequences lie one behind the other.
 bool isRagged(mlir::Operation *op);
+/// The columns of K that V is, or 0 if it is an array of its own.
+int64_t valueColumns(mlir::Operation *op);
 llvm::SmallVector<mlir::Value> gradientTargetsOf(mlir::Operation *op,
                                                  mlir::OperandRange inputs);
 

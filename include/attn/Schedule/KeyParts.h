@@ -26,6 +26,7 @@
 
 #include "attn/Machine/Machine.h"
 #include "attn/Schedule/Census.h"
+#include "attn/Schedule/Registry.h"
 #include "attn/Schedule/Tiles.h"
 
 namespace attn {
@@ -64,6 +65,15 @@ Visits dealtOut(const Visits &visits, const Problem &problem, const Grid &grid);
 /// left of the last one is less than what parts cost.
 std::vector<int64_t> partsToTry(const Problem &problem, const Machine &machine,
                                 const Tiles &tiles);
+
+/// `parts` among the sizes of a form, whose numbers are these.
+Parameter partsParameter();
+/// Why walks cannot be dealt out so, if they cannot.
+std::optional<std::string> checkKeyParts(const Tiles &tiles,
+                                         const Problem &problem);
+/// The grid that makes parts whole, and its launch.
+Grid mergeOfParts(int64_t parts);
+LaunchShape launchOfMerge();
 
 } // namespace attn
 

@@ -130,7 +130,7 @@ public:
     if (shape.isNeverEmpty)
       all = a.most(all,
                    a.least(a.times(call.queries, call.batch), a.constant(1)));
-    int64_t team = launches.team;
+    int64_t team = shape.form == GridForm::teams ? launches.team : 1;
     if (shape.form != GridForm::tiles)
       all = a.least(all, a.constant(residency.mostBlocks(shape, team) / team));
     return team > 1 ? a.times(all, a.constant(team)) : all;

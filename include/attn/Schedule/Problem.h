@@ -215,6 +215,8 @@ struct Problem {
   /// Forward: weights and what they stand at are results too, of which the
   /// former grow with the square of the rows; backward: they come in.
   bool keepsWeights = false;
+  /// Forward: V is the first columns of K, and no array of its own.
+  bool valuesOfKeys = false;
 
   /// Whether every query sees every key.
   bool isOpen() const { return mask.isOpen() && !isListed(); }

@@ -291,14 +291,20 @@ def Tile_MbarrierExpectOp : Tile_Op<"mbarrier_expect",
   let summary = "arrives at a barrier and announces what boxes will bring";
   let description = [{
     One lane, in front of the `tile.tma_load_rows` that fill the stage: the
-    phase ends when all bytes of a stage of the buffer have landed.
+    phase ends when all bytes of a stage of the buffer have landed, or of so
+    many `columns` (whole panels).
   }];
-  let arguments = (ins Tile_Mbarrier:$barrier, I32:$slot, Tile_Smem:$buffer);
+  let arguments = (ins Tile_Mbarrier:$barrier, I32:$slot, Tile_Smem:$buffer,
+                       OptionalAttr<I64Attr>:$columns);
   let assemblyFormat = [{
-    $barrier `[` $slot `]` `bytes` `of` $buffer attr-dict
+    $barrier `[` $slot `]` `bytes` `of` $buffer (`columns` $columns^)? attr-dict
     `:` type($barrier) `,` type($buffer)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Panels of the stage whose bytes are announced.
+    int64_t panels();
+  }];
 }
 
 def Tile_TmaLoadRowsOp : Tile_Op<"tma_load_rows",
@@ -311,16 +317,25 @@ def Tile_TmaLoadRowsOp : Tile_Op<"tma_load_rows",
     from `target_row` on, which is a multiple of as many; zeros for what the
     array has not.  The bytes count at the barrier, where
     `tile.mbarrier_expect` has announced them.
+
+    With a `column` the columns from there on come, as many as the buffer has or
+    as `columns` says (whole panels; the others stay as they are).
   }];
   let arguments = (ins Tile_TensorMap:$map, I32:$batch, I32:$head, I32:$row,
                        Tile_Smem:$buffer, I32:$stage, I32:$target_row,
-                       Tile_Mbarrier:$barrier, I32:$slot);
+                       Tile_Mbarrier:$barrier, I32:$slot,
+                       Optional<I32>:$column, OptionalAttr<I64Attr>:$columns);
   let assemblyFormat = [{
-    $map `[` $batch `,` $head `,` $row `]`
-    `to` $buffer `[` $stage `,` $target_row `]` `at` $barrier `[` $slot `]`
+    $map `[` $batch `,` $head `,` $row (`,` $column^)? `]`
+    `to` $buffer `[` $stage `,` $target_row `]` (`columns` $columns^)?
+    `at` $barrier `[` $slot `]`
     attr-dict `:` type($map) `to` type($buffer) `,` type($barrier)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Panels of the stage that are filled.
+    int64_t panels();
+  }];
 }
 
 def Tile_TmaStoreOp : Tile_Op<"tma_store", [MemoryEffects<[MemRead, MemWrite]>,

@@ -32,6 +32,13 @@ public:
     return array.value;
   }
 
+  /// Its first columns.
+  Value narrowed(Value memref, int64_t columns) {
+    View view = viewOf(memref);
+    view.sizes.back() = b.getIndexAttr(columns);
+    return cast(memref, view);
+  }
+
 private:
   /// A memref in numbers.
   struct View {
@@ -122,10 +129,12 @@ SmallVector<AttentionArray> attn::packedArrays(ImplicitLocOpBuilder &b,
                                                AttentionOpInterface op,
                                                const Packing &packing) {
   SmallVector<AttentionArray> arrays = op.arrays();
-  if (!packing)
-    return arrays;
   Packer packer(b, op, packing);
-  for (AttentionArray &array : arrays)
-    array.value = packer.packed(array);
+  for (AttentionArray &array : arrays) {
+    if (packing)
+      array.value = packer.packed(array);
+    if (array.columns != 0)
+      array.value = packer.narrowed(array.value, array.columns);
+  }
   return arrays;
 }

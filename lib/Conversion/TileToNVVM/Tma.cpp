@@ -96,7 +96,7 @@ struct MbarrierExpectLowering : OpConversionPattern<MbarrierExpectOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
     SmemType buffer = op.getBuffer().getType();
-    announce(b, barrierOf(b, adaptor), buffer.panels() * buffer.panelBytes());
+    announce(b, barrierOf(b, adaptor), op.panels() * buffer.panelBytes());
     rewriter.eraseOp(op);
     return success();
   }
@@ -115,12 +115,17 @@ struct TmaLoadRowsLowering : OpConversionPattern<TmaLoadRowsOp> {
               b.mul(adaptor.getTargetRow(), SmemType::kPanelBytes));
     Value barrier = barrierOf(b, adaptor);
     std::string copy = (kLoadBox + " [$0], [$1, {$3,$4,$5,$6}], [$2];").str();
-    for (int64_t panel = 0; panel < buffer.panels(); ++panel)
+    auto columnOf = [&](int64_t panel) {
+      int64_t from = panel * buffer.panelColumns();
+      return adaptor.getColumn() ? b.add(adaptor.getColumn(), from)
+                                 : b.i32(from);
+    };
+    for (int64_t panel = 0; panel < op.panels(); ++panel)
       b.memoryAssembly(copy, "r,l,r,r,r,r,r",
                        {b.add(target, panel * buffer.panelBytes()),
-                        adaptor.getMap(), barrier,
-                        b.i32(panel * buffer.panelColumns()), adaptor.getRow(),
-                        adaptor.getHead(), adaptor.getBatch()});
+                        adaptor.getMap(), barrier, columnOf(panel),
+                        adaptor.getRow(), adaptor.getHead(),
+                        adaptor.getBatch()});
     rewriter.eraseOp(op);
     return success();
   }

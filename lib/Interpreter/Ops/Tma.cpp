@@ -135,17 +135,17 @@ Step attn::interpreter::runTmaLoad(Warp &warp, const Instruction &in) {
 
 Step attn::interpreter::runMbarrierExpect(Warp &warp, const Instruction &in) {
   auto expect = cast<tile::MbarrierExpectOp>(in.op);
-  tile::SmemType buffer = expect.getBuffer().getType();
+  int64_t bytes = expect.panels() * expect.getBuffer().getType().panelBytes();
   std::optional<unsigned> barrier =
       slotOf(warp, in, warp.ring(in, 0), warp.integer(in, 1));
-  if (!barrier ||
-      !warp.block.mbarriers.arrive(warp, in, *barrier,
-                                   buffer.panels() * buffer.panelBytes()))
+  if (!barrier || !warp.block.mbarriers.arrive(warp, in, *barrier, bytes))
     return Step::stop;
   return Step::next;
 }
 
 Step attn::interpreter::runTmaLoadRows(Warp &warp, const Instruction &in) {
+  auto load = cast<tile::TmaLoadRowsOp>(in.op);
+  int64_t column = load.getColumn() ? warp.integer(in, 9) : 0;
   ThreadBlock &block = warp.block;
   Box box{warp.map(in, 0), warp.integer(in, 1), warp.integer(in, 2),
           warp.integer(in, 3)};
@@ -159,13 +159,13 @@ Step attn::interpreter::runTmaLoadRows(Warp &warp, const Instruction &in) {
             0,      buffer.type.getColumns()};
   if (!checkInside(warp, in, part))
     return Step::stop;
-  part.columns = buffer.type.panels() * buffer.type.panelColumns();
+  part.columns = load.panels() * buffer.type.panelColumns();
   std::optional<unsigned> barrier =
       slotOf(warp, in, warp.ring(in, 7), warp.integer(in, 8));
   if (!barrier)
     return Step::stop;
   std::vector<uint8_t> data =
-      loadBox(warp, in, box, /*column=*/0, part.rectangle().width);
+      loadBox(warp, in, box, column, part.rectangle().width);
   if (std::optional<Breach> breach =
           block.shared.load(part.rectangle(), warp.clock(), in.index,
                             block.clocks.mbarrier(*barrier),

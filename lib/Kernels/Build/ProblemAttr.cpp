@@ -29,7 +29,8 @@ constexpr Flag kBackwardFlags[] = {{"deterministic", &Problem::deterministic},
                                    {"dlse", &Problem::dlse}};
 /// Of both directions, said only where it holds.
 constexpr Flag kRareFlags[] = {{"lse_low", &Problem::lseLow},
-                               {"keeps_weights", &Problem::keepsWeights}};
+                               {"keeps_weights", &Problem::keepsWeights},
+                               {"values_of_keys", &Problem::valuesOfKeys}};
 
 /// The same of clauses.
 struct Clause {

@@ -72,16 +72,22 @@ void Ring::load(TileBuilder &b, Place place, Value map, Scalar batch,
                     columns ? b.getI64IntegerAttr(*columns) : IntegerAttr());
 }
 
-void Ring::announce(TileBuilder &b, Place place, Value buffer) const {
+static IntegerAttr countOf(TileBuilder &b, const BoxColumns &columns) {
+  return columns.count ? b.getI64IntegerAttr(*columns.count) : IntegerAttr();
+}
+
+void Ring::announce(TileBuilder &b, Place place, Value buffer,
+                    const BoxColumns &columns) const {
   awaitEmpty(b, place);
-  MbarrierExpectOp::create(b, full, place.slot, buffer);
+  MbarrierExpectOp::create(b, full, place.slot, buffer, countOf(b, columns));
 }
 
 void Ring::loadRows(TileBuilder &b, Place place, Value map, Scalar batch,
-                    Scalar head, Scalar row, Value buffer,
-                    Scalar targetRow) const {
+                    Scalar head, Scalar row, Value buffer, Scalar targetRow,
+                    const BoxColumns &columns) const {
   TmaLoadRowsOp::create(b, map, batch, head, row, buffer, place.slot, targetRow,
-                        full, place.slot);
+                        full, place.slot, Value(columns.first),
+                        countOf(b, columns));
 }
 
 void Ring::startFrom(TileBuilder &b, Place place,

@@ -35,6 +35,13 @@ struct Place {
                Branch no) const;
 };
 
+/// Columns of an array from one on, or all; so many, or as many as a buffer
+/// has.
+struct BoxColumns {
+  Scalar first = {};
+  std::optional<int64_t> count = {};
+};
+
 /// A ring of buffers (or of one) and its barriers.
 class Ring {
 public:
@@ -61,10 +68,11 @@ public:
             Scalar column = {}, std::optional<int64_t> columns = {}) const;
   /// The same in pieces: waits for the slot and announces all of its bytes,
   /// then loads boxes, each to the rows of the buffer from one on.
-  void announce(TileBuilder &builder, Place place, mlir::Value buffer) const;
+  void announce(TileBuilder &builder, Place place, mlir::Value buffer,
+                const BoxColumns &columns = {}) const;
   void loadRows(TileBuilder &builder, Place place, mlir::Value map,
                 Scalar batch, Scalar head, Scalar row, mlir::Value buffer,
-                Scalar targetRow) const;
+                Scalar targetRow, const BoxColumns &columns = {}) const;
   /// Waits for a slot that others have written, starts what copies it away, and
   /// hands it back when that has been read.
   void storeFrom(TileBuilder &builder, Place place,

@@ -20,19 +20,17 @@ ColumnSplitFrame::ColumnSplitFrame(TileBuilder &b, const KernelRequest &request)
       slots(request.tiles.get("slots")),
       panels(llvm::divideCeil(problem.headDim, kPanel)),
       columns(equalPart(problem, Axis::HeadDimV, groupSize)),
-      strip(groupSize * kKeys) {}
+      strip(groupSize * kKeys), parts(request.tiles) {}
 
 KernelOp ColumnSplitFrame::declare() {
   Type i32 = b.getI32Type();
   arguments.map(b, "q", kRows, problem.headDim, element);
-  arguments.map(b, "k", kKeys / cluster, problem.headDim, element);
-  // Blocks of a cluster share the panels of a piece, if they can: the boxes are
-  // half as many.
-  bool sharesPanels = columns / kPanel % cluster == 0;
-  arguments.map(b, "v", sharesPanels ? kPieceKeys : kPieceKeys / cluster,
-                problem.headDimV, element);
-  arguments.operand("o", element);
-  if (problem.lse)
+  declareKeysAndValues();
+  if (parts.areSeveral())
+    parts.declare(arguments, b, problem);
+  else
+    arguments.operand("o", element);
+  if (problem.lse && !parts.areSeveral())
     declareLse(arguments, b, problem);
   // P of a warp, and four numbers of every lane.
   int64_t imageWords = kWarpRows * kKeys / 2 + 4 * 32;
@@ -54,12 +52,32 @@ KernelOp ColumnSplitFrame::declare() {
   band.emplace(b, arguments, problem.mask);
   if (problem.pattern)
     lists.emplace(b, arguments, problem.pattern->size(), kKeys);
-  blocks.emplace(*band, queries, kRows * cluster, strip);
+  blocks.emplace(*band, queries, kRows * cluster, strip, /*lists=*/nullptr,
+                 parts);
   order.emplace(b, arguments, problem, kRows * cluster,
                 std::max<int64_t>(1, request.sms / (groupSize * cluster)),
                 request.l2Bytes);
+  if (parts.areSeveral())
+    order = order->inParts(parts);
   team.emplace(b, groupSize, cluster);
   return kernel;
+}
+
+void ColumnSplitFrame::declareKeysAndValues() {
+  if (problem.place.any()) {
+    keysAt.emplace(b, arguments, problem.place, kKeys);
+    valuesAt.emplace(b, arguments, problem.place, kPieceKeys);
+    keysAt->declareMapOfKeys(arguments, problem);
+    valuesAt->declareMapsOfValues(arguments, problem);
+    RowLocator::declare(arguments, b, problem.place);
+    return;
+  }
+  arguments.map(b, "k", kKeys / cluster, problem.headDim, element);
+  // Blocks of a cluster share the panels of a piece, if they can: the boxes are
+  // half as many.
+  bool sharesPanels = columns / kPanel % cluster == 0;
+  arguments.map(b, "v", sharesPanels ? kPieceKeys : kPieceKeys / cluster,
+                problem.headDimV, element);
 }
 
 SmemType ColumnSplitFrame::bufferType(int64_t stages, int64_t rows,
@@ -85,10 +103,16 @@ void ColumnSplitFrame::reserve() {
               /*writers=*/1, cluster > 1);
   written = barriers("written", kGroups, kWarpsPerGroup);
   ready = barriers("ready", kGroups, 1);
-  int64_t readers = kConsumers + kGroups;
-  queue = problem.pattern
-              ? tileQueueOfLists(b, readers, arguments.get(b, "heads"))
-              : TileQueue(tileQueue(b, readers));
+  queue = queueFor(/*readers=*/kConsumers + kGroups);
+}
+
+TileQueue ColumnSplitFrame::queueFor(int64_t readers) const {
+  if (problem.pattern)
+    return tileQueueOfLists(b, readers, arguments.get(b, "heads"));
+  if (problem.place.any())
+    return tileQueueOfUsed(
+        b, readers, parts.areSeveral() ? arguments.get(b, "heads") : Scalar());
+  return tileQueue(b, readers, parts.areSeveral());
 }
 
 KeyWalk ColumnSplitFrame::walkOf(const Tile &tile) const {
@@ -115,7 +139,7 @@ Scalar ColumnSplitFrame::keyOf(const Tile &tile, Scalar number,
 
 KeyBand ColumnSplitFrame::bandOf(const Tile &tile, Scalar number) const {
   if (!lists)
-    return *band;
+    return blocks->bandOfPart(b, tile);
   return band->where(b, entryOf(number, team->part) < tile.partialSteps);
 }
 

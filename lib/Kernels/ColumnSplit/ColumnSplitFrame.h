@@ -10,6 +10,14 @@
 // Example, G = 2: the list 7 2 5 is two strips, of blocks 7 and 2, and of 5 and
 // nothing.
 //
+// **Used keys.**  Of a cache (RowLocator.h) the keys that a batch entry uses go
+// with the tile, and its strips end with them.  Keys come by panels of all the
+// rows of a part, values by pieces of 32 rows, so that each has boxes of its
+// own.
+//
+// **Parts.**  A tile's strips may be dealt out to teams (KeyParts.h).  Of a
+// part without strips the first one is walked, with every score hidden.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_KERNELS_COLUMNSPLIT_COLUMNSPLITFRAME_H
@@ -17,6 +25,7 @@
 
 #include "Build/Ring.h"
 #include "Walk/Mask.h"
+#include "Walk/RowLocator.h"
 #include "Walk/Team.h"
 #include "Walk/TileBlocks.h"
 
@@ -47,6 +56,8 @@ struct ColumnSplitFrame {
 
   /// A tile, as the others hear of it from who has drawn it.
   Tile drawn(const Tile &tile) const {
+    if (keysAt)
+      return keysAt->located(tile);
     return lists ? lists->counted(tile) : tile;
   }
   /// The strips of a tile, one after the other: each is traded with the one
@@ -79,10 +90,13 @@ struct ColumnSplitFrame {
   int64_t panels;  ///< of Q and K
   int64_t columns; ///< of O, a block's own
   int64_t strip;   ///< keys
+  KeyParts parts;  ///< whose O and LSE another kernel makes whole
 
   Arguments arguments;
   std::optional<KeyBand> band;
   std::optional<BlockLists> lists; ///< of a pattern
+  /// Of rows that lie where the device says.
+  std::optional<RowLocator> keysAt, valuesAt;
   std::optional<TileBlocks> blocks;
   std::optional<TileOrder> order;
   std::optional<Team> team;
@@ -96,7 +110,9 @@ private:
   tile::SmemType bufferType(int64_t stages, int64_t rows,
                             int64_t columns) const;
   mlir::Value barriers(llvm::StringRef name, int64_t count, int64_t arrivals);
+  void declareKeysAndValues();
   void reserve();
+  TileQueue queueFor(int64_t readers) const;
   /// The number of a part's entry in the list.
   Scalar entryOf(Scalar strip, Scalar part) const {
     return strip * groupSize + part;

@@ -29,7 +29,7 @@ public:
     b.repeat(
         init, [&](ValueRange s) { return b.i32(-1) < b.wrap(s[0]); },
         [&](ValueRange s) -> SmallVector<Value> {
-          Tile tile = Tile::of(b, s.drop_back(kCarried));
+          Tile tile = first.like(b, s.drop_back(kCarried));
           s = s.take_back(kCarried);
           auto at = [&](int i) { return b.wrap(s[i]); };
           Scalar count = at(1), slot = count & b.i32(kDrawnSlots - 1);
@@ -122,6 +122,15 @@ private:
     std::optional<int64_t> columns;
     if (isValue && f.columns < kMostColumns)
       columns = f.columns;
+    if (f.keysAt && operand != "q") {
+      if (isValue)
+        f.valuesAt->loadValues(f.ring, place, tile, head, row / kPieceKeys,
+                               f.pieces, {column, columns});
+      else
+        f.keysAt->loadKeys(f.ring, place, tile, head, row / kKeys, f.units,
+                           {column, columns});
+      return f.ring.next(b, place);
+    }
     f.ring.load(b, place, f.map(operand), tile.batch, head, row,
                 isValue ? f.pieces : f.units,
                 isShared ? f.team->rank : Scalar(), column, columns);

@@ -58,6 +58,7 @@
 
 #include "ColumnSplit/ColumnSplitFrame.h"
 #include "ColumnSplit/GroupSoftmax.h"
+#include "Flash/PartsMerge.h"
 #include "Pipe/Epilogue.h"
 #include "Softmax/Softmax.h"
 
@@ -76,7 +77,8 @@ public:
 
   KernelOp build() {
     KernelOp kernel = declare();
-    RegisterBudget budget = registerBudget(kGroups);
+    RegisterBudget budget =
+        registerBudget(kGroups, /*transposes=*/problem.place.any());
     b.roles([&] {
       b.role("producer", 1, budget.producer, /*singleLane=*/true,
              [&] { produceStrips(*this); });
@@ -431,6 +433,8 @@ private:
   void store(const Tile &tile, Scalar warpRow, const GroupSoftmax::Rows &rows,
              Value output) {
     GroupSoftmax::End end = softmax->finish(b, rows, problem.lseLow);
+    if (parts.areSeveral())
+      return storeKeyPart(tile, warpRow, end, output);
     auto type = ViewType::get(b.getContext(), problem.headDimV, element,
                               request.alignmentOf("o"));
     Value view = arguments.view(b, "o", type, tile.batch, tile.head, queries);
@@ -440,6 +444,19 @@ private:
       return;
     b.when(team->part == b.i32(0),
            [&] { storeLse(b, arguments, end.lse, tile, queries, warpRow); });
+  }
+
+  /// Of a part of the keys, O and LSE in f32.
+  void storeKeyPart(const Tile &tile, Scalar warpRow,
+                    const GroupSoftmax::End &end, Value output) {
+    KeyParts::Owner owner = KeyParts::ownerOf(tile);
+    StoreFragmentOp::create(b, scaleRows(b, output, end.inverse),
+                            parts.output(b, arguments, problem, owner), warpRow,
+                            team->part * columns);
+    b.when(team->part == b.i32(0), [&] {
+      StoreRowOp::create(b, end.lse.high, parts.lse(b, arguments, owner),
+                         warpRow);
+    });
   }
 
   std::optional<GroupSoftmax> softmax;
@@ -459,5 +476,7 @@ KernelOp attn::column_split_wgmma(OpBuilder &builder, Location loc,
                                   const KernelRequest &request) {
   OpBuilder::InsertionGuard guard(builder);
   TileBuilder b(loc, builder);
+  if (request.launch > 0)
+    return buildPartsMerge(b, request);
   return ColumnSplit(b, request).build();
 }

@@ -48,7 +48,8 @@ KernelOp FlashFrame::declare() {
   arguments.map(b, "q", queryRows, problem.headDim, element);
   if (problem.place.any()) {
     locator.emplace(b, arguments, problem.place, key);
-    locator->declareMaps(arguments, problem);
+    locator->declareMapOfKeys(arguments, problem);
+    locator->declareMapsOfValues(arguments, problem);
     RowLocator::declare(arguments, b, problem.place);
   } else {
     arguments.map(b, "k", keyRows, problem.headDim, element);

@@ -102,10 +102,15 @@ SmallVector<Scalar> RowLocator::outersOf(const Block &block) const {
 // What the copy engine brings
 //===----------------------------------------------------------------------===//
 
-void RowLocator::declareMaps(Arguments &arguments,
-                             const Problem &problem) const {
+void RowLocator::declareMapOfKeys(Arguments &arguments,
+                                  const Problem &problem) const {
+  arguments.map(b, "k", boxRows, problem.headDim,
+                elementType(b.getContext(), problem.dtype));
+}
+
+void RowLocator::declareMapsOfValues(Arguments &arguments,
+                                     const Problem &problem) const {
   Type element = elementType(b.getContext(), problem.dtype);
-  arguments.map(b, "k", boxRows, problem.headDim, element);
   arguments.map(b, "v", boxRows, problem.headDimV, element);
   ArgumentRole v(Role::v);
   for (auto [facet, rows] :
@@ -118,18 +123,21 @@ void RowLocator::declareMaps(Arguments &arguments,
 void RowLocator::loadRows(const Block &block, const ArgumentRole &map,
                           const Source &source, Scalar target) const {
   block.ring.loadRows(b, block.slot, arguments.get(b, map), source.outer,
-                      block.head, source.row, block.buffer, target);
+                      block.head, source.row, block.buffer, target,
+                      block.columns);
 }
 
 void RowLocator::loadKeys(const Ring &ring, Place slot, const Tile &tile,
-                          Scalar head, Scalar number, Value buffer) const {
-  Block block{ring, slot, tile, head, number * key, buffer};
+                          Scalar head, Scalar number, Value buffer,
+                          const BoxColumns &columns) const {
+  Block block{ring, slot, tile, head, number * key, buffer, columns};
   ArgumentRole map(Role::k, Facet::map);
   if (!place.isPaged())
     return ring.load(b, slot, arguments.get(b, map), tile.batch, head,
-                     block.first, buffer);
+                     block.first, buffer, /*rank=*/{}, columns.first,
+                     columns.count);
   SmallVector<Scalar> outers = outersOf(block);
-  ring.announce(b, slot, buffer);
+  ring.announce(b, slot, buffer, columns);
   for (auto [box, outer] : llvm::enumerate(outers)) {
     int64_t row = int64_t(box) * boxRows;
     loadRows(block, map, sourceOf(block, outer, block.first + row), b.i32(row));
@@ -137,8 +145,9 @@ void RowLocator::loadKeys(const Ring &ring, Place slot, const Tile &tile,
 }
 
 void RowLocator::loadValues(const Ring &ring, Place slot, const Tile &tile,
-                            Scalar head, Scalar number, Value buffer) const {
-  Block block{ring, slot, tile, head, number * key, buffer};
+                            Scalar head, Scalar number, Value buffer,
+                            const BoxColumns &columns) const {
+  Block block{ring, slot, tile, head, number * key, buffer, columns};
   ArgumentRole map(Role::v, Facet::map);
   SmallVector<Scalar> outers = outersOf(block);
   // Where the array ends the copy engine knows.
@@ -150,7 +159,7 @@ void RowLocator::loadValues(const Ring &ring, Place slot, const Tile &tile,
   Scalar cutOuter = outers.front();
   if (outers.size() > 1)
     cutOuter = outerOf(tile, block.first + cutBox * boxRows);
-  ring.announce(b, slot, buffer);
+  ring.announce(b, slot, buffer, columns);
   Scalar notWhole = b.select(isCut, cutBox, b.i32(-1));
   for (auto [box, outer] : llvm::enumerate(outers)) {
     Scalar row = b.i32(int64_t(box) * boxRows);

@@ -51,14 +51,17 @@ public:
   // Of what the copy engine brings
   //===--------------------------------------------------------------------===//
 
-  /// Declares the maps of K and V.
-  void declareMaps(Arguments &arguments, const Problem &problem) const;
+  /// Declares the map of K, and those of V.
+  void declareMapOfKeys(Arguments &arguments, const Problem &problem) const;
+  void declareMapsOfValues(Arguments &arguments, const Problem &problem) const;
   /// Starts loading a block of a tile's keys, or of its values, into a slot of
   /// a ring.
   void loadKeys(const Ring &ring, Place slot, const Tile &tile, Scalar head,
-                Scalar block, mlir::Value buffer) const;
+                Scalar block, mlir::Value buffer,
+                const BoxColumns &columns = {}) const;
   void loadValues(const Ring &ring, Place slot, const Tile &tile, Scalar head,
-                  Scalar block, mlir::Value buffer) const;
+                  Scalar block, mlir::Value buffer,
+                  const BoxColumns &columns = {}) const;
 
 private:
   /// A block that goes to a slot.
@@ -68,6 +71,7 @@ private:
     const Tile &tile;
     Scalar head, first; ///< first key
     mlir::Value buffer;
+    BoxColumns columns;
   };
   /// Keys that are used of those of a tile's batch entry.
   static Scalar usedOf(const Tile &tile) {

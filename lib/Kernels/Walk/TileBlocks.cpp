@@ -101,6 +101,14 @@ std::pair<Run, Scalar> TileBlocks::ofPart(TileBuilder &b,
           hasSome};
 }
 
+KeyBand TileBlocks::bandOfPart(TileBuilder &b, const Tile &tile) const {
+  KeyBand band = bandOf(tile);
+  if (!parts.areSeveral())
+    return band;
+  Scalar hasSome = ofPart(b, tile).second;
+  return band.until(b.select(hasSome, band.keys, b.i32(0)));
+}
+
 /// Of blocks, those that every query sees.
 static Run openOf(TileBuilder &b, const KeyBand &band,
                   const KeyBand::Keys &seen, const Run &all, int64_t key) {

@@ -138,6 +138,9 @@ public:
   /// The blocks that a tile loads, as it walks them.
   KeyWalk walkOf(TileBuilder &builder, const Tile &tile,
                  bool goesUp = false) const;
+  /// What queries of a tile see of its part of the keys, if they are in parts:
+  /// the walk has a block that is not the part's where it has none.
+  KeyBand bandOfPart(TileBuilder &builder, const Tile &tile) const;
   /// Those that the tile from a row on sees: none, if it has no rows or they
   /// see nothing.
   Run seenByTile(TileBuilder &builder, Scalar row) const;

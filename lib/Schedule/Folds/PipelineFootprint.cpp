@@ -49,6 +49,8 @@ static constexpr int64_t kRoomForBarriers = 1024;
 /// there is so much to split that three warps are what all others wait for:
 /// 3·56 + 248 = 416, 2·40 + 2·216 = 512, 56 + 3·152 = 512.  Three warpgroups
 /// begin with 168 for each, so 504 is all that they have.
+/// So does one that asks where rows of a group's tiles lie, for 24 were too few
+/// by 26 words with pages of 64.
 /// A producer that draws blocks of score_spill needs as many, 24 were too few
 /// by 3 to 8; merged with outputs, 40 were by 24 under a window: 72 + 2·216 =
 /// 504.  Consumers of merged gradients keep P beside dP in 224: 56 + 2·224 =
@@ -101,7 +103,10 @@ static RegisterBudget budget(const Grid &grid, const Problem &problem,
   bool transposes = needsTranspose(problem) && has<verb::Transpose>(grid.body);
   bool drawsBlocks =
       grid.workers.isOfProducts && problem.direction == Direction::forward;
-  return registerBudget(grid.workers.warpgroups, transposes || drawsBlocks,
+  // Of a group, whose producer also finds strips and parts.
+  bool locatesRows = problem.place.any() && grid.sharing.group > 1;
+  return registerBudget(grid.workers.warpgroups,
+                        transposes || drawsBlocks || locatesRows,
                         isSplit(grid, problem), isMerged);
 }
 

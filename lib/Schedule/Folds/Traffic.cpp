@@ -484,6 +484,10 @@ Bytes attn::gridTraffic(const Census &census, size_t number,
                                                      : 0.0);
       continue;
     }
+    // Between keys and their values a block loads no more than its shared
+    // memory holds, so that L2 still has them.
+    if (problem.valuesOfKeys && tensorOf(*use.node) == Tensor::V)
+      continue;
     double distinct = distinctBytes(*use.node, grid, problem);
     double read = distinct * reads;
     if (comesAgain(use, grid))

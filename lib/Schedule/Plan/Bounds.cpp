@@ -158,7 +158,8 @@ static double largeCacheWords(const Problem &problem, double m) {
   double keys = mostPairsOf(problem, Axis::Query);
   double queries = mostPairsOf(problem, Axis::Key);
   if (problem.direction == Direction::forward) {
-    double rows = boundOfRows({d, d + e, keys, queries}, all, m);
+    double ofKey = problem.valuesOfKeys ? d : d + e;
+    double rows = boundOfRows({d, ofKey, keys, queries}, all, m);
     return e > d ? std::max(rows, boundOfSums(16 * d * e, all, m)) : rows;
   }
   double narrow = std::min(d, e);
@@ -176,7 +177,10 @@ static double smallCacheWords(const Problem &problem, double m,
   double columns = isForward ? d : std::min(d, e);
   if (m <= 0 || m > columns * columns)
     return 0;
-  double products = isForward ? d + e : 3 * d + 2 * e;
+  // What is at hand of K for scores is there for values too, so that of these
+  // nothing is counted.
+  double values = problem.valuesOfKeys ? 0 : e;
+  double products = isForward ? d + values : 3 * d + 2 * e;
   double written = isForward ? 2 : 4;
   return (2 * products / std::sqrt(m) - written) * all -
          2 * m * double(processors);
@@ -185,7 +189,8 @@ static double smallCacheWords(const Problem &problem, double m,
 Bounds attn::bounds(const Problem &problem, double m, int64_t processors) {
   double heads = double(problem.batch) * double(problem.heads);
   double keyHeads = double(problem.batch) * double(problem.kvHeads);
-  double wide = double(problem.headDim) + double(problem.headDimV);
+  double wide = double(problem.headDim) +
+                (problem.valuesOfKeys ? 0 : double(problem.headDimV));
   // Keys that no query sees need not be read; results are always written.
   double span = rowsInUse(problem, Axis::Key);
   double seeing = rowsInUse(problem, Axis::Query);

@@ -81,8 +81,8 @@ bool attn::takesClauses(std::string_view kernel) {
 }
 
 /// Kernels that ask the device where rows lie: the one table of them.
-static const std::vector<std::string_view> kLocatingKernels = {"flash_mma_sync",
-                                                               "flash_wgmma"};
+static const std::vector<std::string_view> kLocatingKernels = {
+    "column_split_wgmma", "flash_mma_sync", "flash_wgmma"};
 
 bool attn::locatesRows(std::string_view kernel) {
   return std::find(kLocatingKernels.begin(), kLocatingKernels.end(), kernel) !=

@@ -35,34 +35,46 @@ Visits attn::dealtOut(Visits visits, const Problem &problem, int64_t queryStep,
   return visits;
 }
 
+/// The walk of a tile, which blocks of a group may share.
+static const verb::Loop *walkOverKeys(const Body &body) {
+  for (const Node &node : body) {
+    if (auto *loop = node.as<verb::Loop>(); loop && loop->axis == Axis::Key)
+      return loop;
+    if (auto *share = node.as<verb::Share>())
+      if (const verb::Loop *loop = walkOverKeys(share->body))
+        return loop;
+  }
+  return nullptr;
+}
+
 Visits attn::dealtOut(const Visits &visits, const Problem &problem,
                       const Grid &grid) {
   int64_t parts = grid.sharing.keyParts;
-  if (parts == 1)
-    return visits;
-  for (const Node &node : grid.body)
-    if (auto *loop = node.as<verb::Loop>(); loop && loop->axis == Axis::Key)
-      return dealtOut(visits, problem, grid.step, loop->step, parts);
-  return visits;
+  const verb::Loop *walk = parts == 1 ? nullptr : walkOverKeys(grid.body);
+  return walk ? dealtOut(visits, problem, grid.step, walk->step, parts)
+              : visits;
 }
 
 std::vector<int64_t> attn::partsToTry(const Problem &asked,
                                       const Machine &machine,
                                       const Tiles &tiles) {
   const Problem problem = withSharedRows(asked, headsOfTile(tiles));
-  int64_t query = tiles.get("query", 1), key = tiles.get("key", 1);
+  // A group of blocks has one tile, and each its keys of a step.
+  int64_t group = tiles.get("group", 1), sms = machine.sms;
+  int64_t query = tiles.get("query", 1), key = tiles.get("key", 1) * group;
   if (query < 1 || key < 1) // as given, which is refused elsewhere
     return {};
+  sms = std::max<int64_t>(1, sms / group);
   int64_t queryTiles = ceilDiv(problem.queries, query);
   int64_t blocks = problem.batch * problem.heads * queryTiles;
   if (blocks < 1 || queryTiles > kMostTilesInParts ||
-      blocks >= kMostWaves * machine.sms)
+      blocks >= kMostWaves * sms)
     return {};
   Visits seen = visits(problem, Axis::Query, query, key);
   std::set<int64_t> numbers;
   for (int64_t wave = 1; wave <= kMostWaves; ++wave)
     for (int64_t more : {0, 1}) {
-      int64_t parts = std::min(wave * machine.sms / blocks + more,
+      int64_t parts = std::min(wave * sms / blocks + more,
                                std::min(seen.mostPairs, kMostKeyParts));
       if (parts < 2)
         continue;
@@ -70,4 +82,56 @@ std::vector<int64_t> attn::partsToTry(const Problem &asked,
     }
   numbers.erase(1);
   return {numbers.begin(), numbers.end()};
+}
+
+Parameter attn::partsParameter() {
+  Parameter parts = countParameter("parts", {});
+  parts.most = kMostKeyParts;
+  parts.derived = partsToTry;
+  return parts;
+}
+
+static std::string number(int64_t value) { return std::to_string(value); }
+
+std::optional<std::string> attn::checkKeyParts(const Tiles &t,
+                                               const Problem &problem) {
+  if (t.get("parts") < 2)
+    return "expects two parts of the keys or more, but got " +
+           number(t.get("parts"));
+  if (problem.lseLow)
+    return std::string("expects one word of LSE where keys are in parts, but "
+                       "got two");
+  if (problem.clauses.sinks)
+    return std::string("expects no sinks where keys are in parts, each of "
+                       "which would count them");
+  if (problem.pattern)
+    return std::string("expects what a mask shows where keys are in parts, but "
+                       "got blocks that are listed");
+  if (!problem.bands.isEmpty())
+    return "expects what a mask shows where keys are in parts, but got runs "
+           "of " +
+           str(problem.bands);
+  int64_t tiles = ceilDiv(problem.queries, t.get("query"));
+  if (tiles > kMostTilesInParts)
+    return "expects at most " + number(kMostTilesInParts) +
+           " tiles of queries where keys are in parts, but got " +
+           number(tiles);
+  return std::nullopt;
+}
+
+Grid attn::mergeOfParts(int64_t parts) {
+  Body merge = {hold(Tensor::O), always(ofKeyParts(parts, absorb(Tensor::Lse))),
+                always(ofKeyParts(parts, absorb(Tensor::O))),
+                storeDirectly(Tensor::O)};
+  return grid(Axis::Query, kMergedRows, /*warps=*/1,
+              {parallel(Axis::HeadDimV, kMergedColumns, std::move(merge)),
+               store(Tensor::Lse)});
+}
+
+LaunchShape attn::launchOfMerge() {
+  LaunchShape merge;
+  merge.suffix = "_merge";
+  merge.rows = kMergedRows;
+  merge.columns = kMergedColumns;
+  return merge;
 }

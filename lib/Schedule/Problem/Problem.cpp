@@ -394,24 +394,6 @@ std::string attn::str(const ScoreClauses &clauses) {
   return text;
 }
 
-std::string attn::str(const Placement &place) {
-  std::string lengths = place.usesSome() ? "lengths(k)" : "";
-  if (!place.isPaged())
-    return lengths;
-  return "pages of " + std::to_string(place.pageRows) + " keys" +
-         (lengths.empty() ? "" : " with " + lengths);
-}
-
-std::string attn::str(const OperandScales &scales) {
-  std::string text;
-  const std::pair<bool, const char *> all[] = {
-      {scales.q, "q"}, {scales.k, "k"}, {scales.v, "v"}};
-  for (auto [isThere, operand] : all)
-    if (isThere)
-      text += (text.empty() ? "" : ", ") + std::string(operand);
-  return text.empty() ? text : "scales(" + text + ")";
-}
-
 static std::optional<std::string> checkScales(const Problem &p) {
   if (!p.scales.any())
     return std::nullopt;
@@ -507,6 +489,12 @@ std::optional<std::string> attn::check(const Problem &p) {
            std::string(name(p.dtype));
   if (p.keepsWeights && !isBackward && !p.lse)
     return "expects the LSE beside weights that are kept, but got none";
+  if (p.valuesOfKeys && (isBackward || p.keepsWeights))
+    return "expects V as an array of its own for gradients and with weights "
+           "that are kept, but got the first columns of K";
+  if (p.valuesOfKeys && p.headDimV > p.headDim)
+    return "expects V of at most the " + std::to_string(p.headDim) +
+           " columns of K, but got " + std::to_string(p.headDimV);
   return std::nullopt;
 }
 

@@ -16,6 +16,9 @@
 // Of listed blocks a strip is the next G of a tile's list, wherever they lie;
 // its last strip may have fewer, and then some shares have no keys.
 //
+// Of a cache the keys that are used end a tile's strips, and boxes lie in one
+// page each; then every block loads by itself.
+//
 // Between L2 and the multiprocessors, per tile of 128 rows and strip, bytes of
 // 16-bit elements for G blocks in clusters of c:
 //
@@ -23,8 +26,12 @@
 //   panels of Q            2 · 128 G (d_qk − 64 resident)
 //   P and its statistics   G · G (2 · 128 · 128 + 4096) + G (G − 1) 4096
 //
+// With `parts` the strips of a tile are dealt out to teams (KeyParts.h), for a
+// few rows that decode: O leaves in f32, and a second launch makes it whole.
+//
 //===----------------------------------------------------------------------===//
 
+#include "attn/Schedule/KeyParts.h"
 #include "attn/Schedule/Registry.h"
 
 using namespace attn;
@@ -36,7 +43,15 @@ static constexpr int64_t kExchangeSlots = 4;
 static constexpr int64_t kMostColumns = 256;
 static constexpr int64_t kMostHeadDimOfGroup = 4096;
 
+/// A result of whole rows, or of a part of the keys.
+static Node leaving(Tensor result, int64_t parts) {
+  if (parts > 1)
+    return always(ofKeyParts(parts, spill(result)));
+  return result == Tensor::O ? storeDirectly(result) : store(result);
+}
+
 static Schedule build(const Tiles &t) {
+  int64_t parts = t.get("parts", 1);
   int64_t query = t.get("query", 128), key = t.get("key", 128);
   int64_t group = t.get("group", 2);
   int64_t resident = t.get("resident", 1) * kPanelColumns;
@@ -46,6 +61,7 @@ static Schedule build(const Tiles &t) {
   crew.sharing.group = group;
   crew.sharing.cluster = t.get("cluster", 1);
   crew.sharing.units = t.get("slots", 6);
+  crew.sharing.keyParts = parts;
   Body scores = {hold(Tensor::S),
                  columnsOf(stream(Tensor::Q, Level::Smem), resident, 0),
                  stream(Tensor::K, Level::Smem),
@@ -63,10 +79,13 @@ static Schedule build(const Tiles &t) {
   Body part = {hold(Tensor::O), hold(Tensor::Stats),
                columnsOf(load(Tensor::Q, Level::Smem), 0, resident),
                gathered(key, loop(Axis::Key, group * key, 1, strip)),
-               storeDirectly(Tensor::O)};
-  return {"column_split",
-          {grid(Axis::Query, query, crew,
-                {share(Axis::HeadDimV, 0, part), store(Tensor::Lse)})}};
+               leaving(Tensor::O, parts)};
+  Grid tiles =
+      grid(Axis::Query, query, crew,
+           {share(Axis::HeadDimV, 0, part), leaving(Tensor::Lse, parts)});
+  if (parts == 1)
+    return {"column_split", {std::move(tiles)}};
+  return {"column_split", {std::move(tiles), mergeOfParts(parts)}};
 }
 
 static std::string number(int64_t value) { return std::to_string(value); }
@@ -86,6 +105,9 @@ static std::optional<std::string> checkGroup(const Tiles &t,
   if (t.get("cluster") > 2)
     return "expects one block or two in a cluster, but got " +
            number(t.get("cluster"));
+  if (problem.place.any() && t.get("cluster") > 1)
+    return "expects clusters of one block beside " + str(problem.place) +
+           ", which each loads by itself, but got " + number(t.get("cluster"));
   if (t.get("slots") < 3)
     return "expects three slots or more, but got " + number(t.get("slots"));
   int64_t group = t.get("group"), most = kMostColumns;
@@ -114,10 +136,42 @@ static std::optional<std::string> checkPattern(const Tiles &t,
                             problem);
 }
 
+static std::optional<std::string> checkParts(const Tiles &t,
+                                             const Problem &problem) {
+  if (auto sentence = checkKeyParts(t, problem))
+    return sentence;
+  return checkGroup(t, problem);
+}
+
 static Launches launches(const Tiles &t) {
   int64_t cluster = t.get("cluster");
   return oneLaunch(GridForm::teams, t.get("query") * cluster,
                    t.get("group") * cluster);
+}
+
+static Launches launchesInParts(const Tiles &t) {
+  Launches all = launches(t);
+  all.shapes.front().suffix = "_parts";
+  all.shapes.front().keyBlocks = t.get("parts");
+  all.shapes.push_back(launchOfMerge());
+  return all;
+}
+
+/// For few tiles, whose neighbours are other parts.
+static Form withParts(const Form &whole) {
+  Form form = whole;
+  form.sizes = {extentParameter("query", {128}),
+                extentParameter("key", {128}),
+                countParameter("group", {2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
+                                         14, 15, 16}),
+                countParameter("cluster", {1}),
+                countParameter("slots", {6, 8, 10, 4}),
+                partsParameter()};
+  form.checkStructure = checkParts;
+  form.check = nullptr;
+  form.launches = launchesInParts;
+  form.isRival = true;
+  return form;
 }
 
 namespace attn::schedules {
@@ -141,6 +195,6 @@ ScheduleKind column_split() {
   return {"column_split",
           "a group of blocks shares the rows, each owns columns of the output; "
           "probabilities are exchanged through L2",
-          {pipeline}};
+          {pipeline, withParts(pipeline)}};
 }
 } // namespace attn::schedules

@@ -95,14 +95,7 @@ static Schedule inParts(const Schedule &schedule, int64_t parts) {
     body.push_back(always(ofKeyParts(parts, spill(result))));
   walks.sharing.keyParts = parts;
   walks.sharing.isInStep = true;
-  Body merge = {hold(Tensor::O), always(ofKeyParts(parts, absorb(Tensor::Lse))),
-                always(ofKeyParts(parts, absorb(Tensor::O))),
-                storeDirectly(Tensor::O)};
-  return {schedule.name,
-          {std::move(walks),
-           grid(Axis::Query, kMergedRows, /*warps=*/1,
-                {parallel(Axis::HeadDimV, kMergedColumns, std::move(merge)),
-                 store(Tensor::Lse)})}};
+  return {schedule.name, {std::move(walks), mergeOfParts(parts)}};
 }
 
 static Schedule buildInParts(const Tiles &t) {
@@ -218,11 +211,7 @@ static Launches inParts(Launches launches, const Tiles &t) {
   LaunchShape &walks = launches.shapes.front();
   walks.suffix = walks.rowHeads > 1 ? "_packed_parts" : "_parts";
   walks.keyBlocks = t.get("parts");
-  LaunchShape merge;
-  merge.suffix = "_merge";
-  merge.rows = kMergedRows;
-  merge.columns = kMergedColumns;
-  launches.shapes.push_back(merge);
+  launches.shapes.push_back(launchOfMerge());
   return launches;
 }
 
@@ -234,42 +223,16 @@ static Launches launchesOfPipelineInParts(const Tiles &t) {
   return inParts(launchesOfPipeline(t), t);
 }
 
-static std::optional<std::string> checkParts(const Tiles &t,
-                                             const Problem &problem) {
-  if (t.get("parts") < 2)
-    return "expects two parts of the keys or more, but got " +
-           number(t.get("parts"));
-  if (problem.lseLow)
-    return std::string("expects one word of LSE where keys are in parts, but "
-                       "got two");
-  if (problem.clauses.sinks)
-    return std::string("expects no sinks where keys are in parts, each of "
-                       "which would count them");
-  if (problem.pattern)
-    return std::string("expects what a mask shows where keys are in parts, but "
-                       "got blocks that are listed");
-  if (!problem.bands.isEmpty())
-    return "expects what a mask shows where keys are in parts, but got runs "
-           "of " +
-           str(problem.bands);
-  int64_t tiles = ceilDiv(problem.queries, t.get("query"));
-  if (tiles > kMostTilesInParts)
-    return "expects at most " + number(kMostTilesInParts) +
-           " tiles of queries where keys are in parts, but got " +
-           number(tiles);
-  return std::nullopt;
-}
-
 static std::optional<std::string> checkPortableParts(const Tiles &t,
                                                      const Problem &problem) {
   if (auto sentence = checkNoPages(problem))
     return sentence;
-  return checkParts(t, problem);
+  return checkKeyParts(t, problem);
 }
 
 static std::optional<std::string> checkPipelineInParts(const Tiles &t,
                                                        const Problem &problem) {
-  if (auto sentence = checkParts(t, problem))
+  if (auto sentence = checkKeyParts(t, problem))
     return sentence;
   Tiles whole = t;
   whole.set("query_stages", 1);
@@ -328,10 +291,7 @@ static std::optional<std::string> checkPackedInParts(const Tiles &t,
 
 /// To be chosen beside the first form of its tensor cores.
 static Form withParts(Form form) {
-  Parameter parts = countParameter("parts", {});
-  parts.most = kMostKeyParts;
-  parts.derived = partsToTry;
-  form.sizes.push_back(parts);
+  form.sizes.push_back(partsParameter());
   form.isRival = true;
   return form;
 }

@@ -273,7 +273,7 @@ func.func @backward_c27(%q: !q, %k: !k, %lse: !lse, %s: tensor<8xf32>) {
 !w = tensor<2x8x300x400xbf16>
 !r = tensor<2x8x4x300xf32>
 func.func @forward_c28(%q: !q, %k: !k) {
-  // expected-error @below {{expects no weights to be kept of attention with captures, sees, score, blocks, sinks, ragged, lengths, pages or scales, but got both}}
+  // expected-error @below {{expects no weights to be kept of attention with captures, sees, score, blocks, sinks, ragged, lengths, pages, scales or values, but got both}}
   %0:4 = attn.forward %q, %k, %k softcap(50.0) : !q, !k, !k -> !q, !lse, !w, !r
   return
 }
@@ -286,7 +286,7 @@ func.func @forward_c28(%q: !q, %k: !k) {
 !w = tensor<2x8x300x400xbf16>
 !r = tensor<2x8x4x300xf32>
 func.func @backward_c28(%q: !q, %k: !k, %lse: !lse, %w: !w, %r: !r, %s: tensor<8xf32>) {
-  // expected-error @below {{expects no weights to be kept of attention with captures, sees, score, blocks, sinks, ragged, lengths, pages or scales, but got both}}
+  // expected-error @below {{expects no weights to be kept of attention with captures, sees, score, blocks, sinks, ragged, lengths, pages, scales or values, but got both}}
   %0:3 = attn.backward %q, %q, %k, %k, %q, %lse weights(%w, %r : !w, !r) sinks(%s : tensor<8xf32>) : !q, !q, !k, !k, !q, !lse -> !q, !k, !k
   return
 }

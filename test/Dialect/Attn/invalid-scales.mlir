@@ -36,7 +36,7 @@ func.func @forward_c38(%q: !q, %k: !k, %s: tensor<1xf32>) {
 !w = tensor<2x8x3x400xbf16>
 !r = tensor<2x8x4x3xf32>
 func.func @forward_c28(%q: !q, %k: !k, %s: tensor<1x1xf32>) {
-  // expected-error @+1 {{expects no weights to be kept of attention with captures, sees, score, blocks, sinks, ragged, lengths, pages or scales, but got both}}
+  // expected-error @+1 {{expects no weights to be kept of attention with captures, sees, score, blocks, sinks, ragged, lengths, pages, scales or values, but got both}}
   %o, %lse, %w, %r = attn.forward %q, %k, %k scales(q %s : tensor<1x1xf32>) : !q, !k, !k -> !q, tensor<2x8x3xf32>, !w, !r
   return
 }

@@ -85,6 +85,10 @@ gpu.module @kernels {
       tile.role "producer" warps 4 registers 24 single_lane {
         // CHECK: tile.tma_load %{{.*}} to %{{.*}} columns 192 arrive
         tile.tma_load %map[%c, %c, %c, %c] to %s[%c] columns 192 arrive %full[%c] : <32x384xbf16> to <2x32x256xbf16, sw128>, <2>
+        // CHECK: tile.mbarrier_expect %{{.*}} bytes of %{{.*}} columns 192 :
+        // CHECK: tile.tma_load_rows %{{.*}}[%[[C:.*]], %[[C]], %[[C]], %[[C]]] to %{{.*}}[%[[C]], %[[C]]] columns 192 at %{{.*}} :
+        tile.mbarrier_expect %full[%c] bytes of %s columns 192 : <2>, <2x32x256xbf16, sw128>
+        tile.tma_load_rows %map[%c, %c, %c, %c] to %s[%c, %c] columns 192 at %full[%c] : <32x384xbf16> to <2x32x256xbf16, sw128>, <2>
       }
       tile.role "consumer" warps 4 registers 240 {
       }

@@ -384,3 +384,45 @@ func.func @launch_map_columns(%n: index, %m: memref<1x1x8x72xbf16>) {
   tile.launch @kernel grid(%n, %n, %n) args(%m) : memref<1x1x8x72xbf16>
   return
 }
+
+// -----
+
+tile.kernel @box_columns(%m: !tile.tensor_map<32x384xbf16>, %c: i32) attributes {warps = 8 : i32} {
+  %s = tile.alloc "s" : <32x256xbf16, sw128>
+  %b = tile.mbarrier "b" arrivals 1 : <1>
+  tile.roles {
+    tile.role "a" warps 8 registers 64 single_lane {
+  // expected-error @below {{'tile.tma_load_rows' op expects columns in steps of 64 up to 256, but got 100}}
+      tile.tma_load_rows %m[%c, %c, %c, %c] to %s[%c, %c] columns 100 at %b[%c] : <32x384xbf16> to <32x256xbf16, sw128>, <1>
+    }
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @expect_columns(%c: i32) attributes {warps = 8 : i32} {
+  %s = tile.alloc "s" : <32x256xbf16, sw128>
+  %b = tile.mbarrier "b" arrivals 1 : <1>
+  tile.roles {
+    tile.role "a" warps 8 registers 64 single_lane {
+  // expected-error @below {{'tile.mbarrier_expect' op expects columns in steps of 64 up to 256, but got 320}}
+      tile.mbarrier_expect %b[%c] bytes of %s columns 320 : <1>, <32x256xbf16, sw128>
+    }
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @any_columns(%m: !tile.tensor_map<32x?xbf16>, %c: i32) attributes {warps = 8 : i32} {
+  %s = tile.alloc "s" : <32x256xbf16, sw128>
+  %b = tile.mbarrier "b" arrivals 1 : <1>
+  tile.roles {
+    tile.role "a" warps 8 registers 64 single_lane {
+  // expected-error @below {{'tile.tma_load_rows' op expects a column of}}
+      tile.tma_load_rows %m[%c, %c, %c] to %s[%c, %c] at %b[%c] : <32x?xbf16> to <32x256xbf16, sw128>, <1>
+    }
+  }
+  tile.return
+}

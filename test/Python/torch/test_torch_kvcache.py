@@ -75,7 +75,8 @@ def test_what_is_launched(monkeypatch):
                                                  v.data_ptr()]
     assert first[0].shape == (3, 4, 2, 16) and first[1].shape == (12, 2, 16, 16)
     assert first[3] == {"mask": "window<7, 0>", "scale": 0.5, "lse_words": 1,
-                        "schedule": "flash, parts = 3", "clauses": None}
+                        "schedule": "flash, parts = 3", "clauses": None,
+                        "v_head_dim": None}
     assert [call[3]["mask"] for call in calls[1:]] == [
         "window<7, 2>", "none", "causal_bottom_right"]
     assert o.shape == q.shape and lse.shape == (3, 4, 2)

@@ -219,6 +219,8 @@ TEST(Bounds, HoldForEverySchedule) {
       p.pattern = random.pattern(p, 200);
     if (random.number(0, 1))
       p.direction = Direction::backward;
+    else if (p.headDimV <= p.headDim)
+      p.valuesOfKeys = random.number(0, 1);
     for (const Schedule &schedule : schedulesOf(random, p.direction)) {
       double least = bounds(p, double(peakWords(schedule, p))).words;
       EXPECT_GE(double(trafficWords(schedule, p)), least * (1 - 1e-12))
@@ -248,6 +250,28 @@ TEST(Bounds, HoldForPlansOfPatterns) {
           << plan.tiles.str();
     }
   }
+}
+
+/// Values that are columns of keys cross from memory with them, and from L2 by
+/// themselves.
+TEST(Bounds, ValuesOfKeysAreReadOnce) {
+  Problem p;
+  p.batch = 64, p.queries = 128, p.keys = 8192; // heads as rows
+  p.headDim = 576, p.headDimV = 512;
+  Problem apart = p;
+  p.valuesOfKeys = true;
+  Machine machine = *findMachine("h100_sxm");
+  PlanReport report = plans(p, machine);
+  const Plan &latent = *chosen(report);
+  std::string error;
+  Plan two = *planFor(apart, machine, latent.schedule, latent.tiles, error);
+  double keys = double(p.batch * p.keys) * double(p.headDim) * 2;
+  double rows =
+      double(p.batch * p.queries) * double(p.headDim + p.headDimV) * 2;
+  EXPECT_NEAR(double(latent.bytes.hbm), keys + rows, 0.02 * keys);
+  EXPECT_EQ(latent.bytes.l2, two.bytes.l2);
+  EXPECT_LT(latent.seconds, two.seconds);
+  EXPECT_LT(bounds(p, 1e5).words, bounds(apart, 1e5).words);
 }
 
 /// In the two-level model, the choice between the two schedules changes near
