@@ -122,7 +122,10 @@ typedef struct attn_forward_request {
      of an entry] of int32, k is a pool of pages, [pages, kv_heads, keys of a
      page, d], v likewise; keys of a page are a multiple of 8, and entries
      behind the used keys are not read as pages.  In a launch their addresses
-     are behind those of cu_q and cu_k, or of lists, used_keys first. */
+     are behind those of cu_q and cu_k, or of lists, used_keys first.  Beside
+     cu_q without cu_k sequence n has the rows of q and o of cu_q, and the keys
+     of entry n, and the mask is not "causal"; longest_k then bounds used keys
+     where the schedule is chosen, and 0 is as many as there are. */
   const attn_buffer *used_keys;
   const attn_buffer *page_table;
   int64_t used_keys_bits;

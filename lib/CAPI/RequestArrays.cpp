@@ -82,9 +82,8 @@ static Outcome readRagged(const Source &source, AttentionRequest &request,
   return std::nullopt;
 }
 
-/// Whether a request has fields for what tells where rows lie, which only
-/// forward ones do.
-static bool hasPlace(const attn_backward_request &) { return false; }
+/// Whether a request has fields for what tells where rows lie, as only forward
+/// ones may.
 static bool hasPlace(const attn_forward_request &source) {
   return source.struct_size >=
          offsetof(attn_forward_request, used_keys_bits) + sizeof(int64_t);

@@ -214,6 +214,19 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     keys, `i`, `j`, `nq` and `nk` of regions count in it, and `b` is its number. It
     may have no queries or no keys; of such a one all rows have gradients of 0.
 
+    **Ragged queries on a cache.** Beside `lengths` only queries are ragged, and
+    `ragged` has their offsets alone: sequence `n` has the used keys of batch
+    entry `n`, in order or in pages. So sequences with one new query and with
+    thousands of them are one op.
+
+    ```mlir
+    %o = attn.forward %q, %k, %v mask(causal_bottom_right)
+        ragged(%cu_q, longest 512 : tensor<129xi32>)
+        lengths(k %used : tensor<128xi32>) pages(%table : tensor<128x2048xi32>)
+        : tensor<?x32x128xbf16>, tensor<?x8x16x128xbf16>, tensor<?x8x16x128xbf16>
+       -> tensor<?x32x128xbf16>
+    ```
+
     **Text.** Clauses (`mask`, `scale`, `precision`, `outs` and those of above)
     come in any order, each once, but `captures` in front of the regions. An attribute that the op does not know and that names no dialect
     is ignored with a warning.
@@ -268,7 +281,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     - (C12) The shape of LSE and its low word is `[batch, heads, queries]`, that
       of R `[batch, heads, 2 ceil(keys / 256), queries]`. Ragged, Q and O are
       `[queries, heads, d]` and `[queries, heads, e]`, K and V `[keys, kv_heads,
-      d]` and `[keys, kv_heads, e]`, LSE and its low word `[heads, queries]`.
+      d]` and `[keys, kv_heads, e]`, but beside `lengths`, LSE and its low word
+      `[heads, queries]`.
     - (C13) Sizes stay where the cost model is exact (`attn::check`): rows below
       2^30, batch and heads up to 2^20, head dimensions up to 65536,
       batch x heads x queries x keys x head dimension up to 2^58, and
@@ -300,13 +314,15 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     - (C27) Sinks are f32, one for each head.
     - (C28) No weights are kept with clauses that take regions or arrays.
     - (C33) Offsets of `ragged` are i32 or i64, both of them, and
-      `[sequences + 1]`; the longest are between 0 and 2^30.
+      `[sequences + 1]`; the longest are between 0 and 2^30. Beside `lengths`
+      they are those of queries alone.
     - (C34) Ragged are no blocks and no weights that are kept; and `causal`
       only if the offsets of queries and keys are one value, for else it is not
       told where the diagonal of a sequence ends: `causal_bottom_right` is.
-    - (C35) Used keys are i32 or i64, a number for each batch entry, and the mask
-      is not `causal`, unless queries and keys are static and equal. They come
-      without lists of blocks, ragged sequences and weights that are kept.
+    - (C35) Used keys are i32 or i64, a number for each batch entry, or ragged
+      sequence, and the mask is not `causal`, unless queries and keys are static
+      and equal, and not ragged. They come without lists of blocks and weights
+      that are kept.
     - (C36) A table of pages is i32, `[batch, pages]`, beside `lengths`; pages
       have a static multiple of 8 keys. Then C7 and C9 hold for K and V alone.
     - (C37) Arrays of `document`, `alibi` and `bias` have, in each dimension, 1

@@ -1,6 +1,7 @@
 //===- PlacedKeys.h - Keys that lie where the device says -------*- C++ -*-===//
 //
-// How many keys each batch entry uses, drawn at random, and K and V as they lie
+// How many keys each batch entry uses, drawn at random, or as many as each of
+// ragged sequences, and K and V as they lie
 // in memory: rows behind the used ones are NaN, and so is what lies between.
 //
 // In pages they lie in a pool in any order, with more pages than are used, by
