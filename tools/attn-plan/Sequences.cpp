@@ -47,10 +47,16 @@ std::optional<std::string> SequenceOptions::read(Problem &problem) const {
     if (words.empty())
       continue;
     std::optional<Lengths> one = readLine(words);
-    if (!one)
+    if (!one) {
+      // Of a file of something else, what a terminal can show.
+      constexpr size_t most = 20;
+      bool isText = words.size() <= most && llvm::all_of(words, llvm::isPrint);
+      std::string got = isText ? "'" + words.str() + "'"
+                               : std::to_string(words.size()) + " bytes";
       return file + ":" + std::to_string(number) +
              ": expects queries, and keys if they are others, between 0 and " +
-             std::to_string(kMaxRows) + ", but got '" + words.str() + "'";
+             std::to_string(kMaxRows) + ", but got " + got;
+    }
     lengths.push_back(*one);
   }
   if (lengths.empty())

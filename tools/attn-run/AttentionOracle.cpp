@@ -85,8 +85,8 @@ oracle::Clauses AttentionOracle::clausesOf(const Part &part) const {
     };
   if (all.pull)
     own.pull = [&all, inWhole](double z, const oracle::Pair &pair,
-                               double gradient) {
-      return all.pull(z, inWhole(pair), gradient);
+                               double gradient, const oracle::PairSize &size) {
+      return all.pull(z, inWhole(pair), gradient, size);
     };
   if (all.sinks)
     own.sinks = all.sinks + part.first.head;

@@ -322,12 +322,30 @@ static LogicalResult writeTraced(const Options &options, const Program &program,
   return success();
 }
 
+/// Says about how long the interpreter takes, where that is long: it does 1 to
+/// 7 thousand million operations a second, and of f32 a fourth of that.
+static void announceTime(const Report &report, bool isF32) {
+  constexpr double perSecond = 3e9, shareOfF32 = 0.25, longest = 10;
+  double seconds = report.flops / (perSecond * (isF32 ? shareOfF32 : 1));
+  if (seconds < longest)
+    return;
+  llvm::errs() << llvm::format("attn-run: the interpreter takes about %.0f %s "
+                               "for %.1e operations; fewer rows take less\n",
+                               seconds < 120 ? seconds : seconds / 60,
+                               seconds < 120 ? "seconds" : "minutes",
+                               report.flops);
+}
+
 /// Runs where it was asked for and fills the report.
-static LogicalResult launch(const Options &options, Execution &execution,
-                            const Program &program,
+static LogicalResult launch(const Options &options, const Function &function,
+                            Execution &execution, const Program &program,
                             const std::optional<runtime::Gpu> &gpu,
                             Location location, Report &report) {
   if (!gpu) {
+    announceTime(report,
+                 llvm::any_of(function.attentions, [](const auto &each) {
+                   return each.problem.dtype == DataType::f32;
+                 }));
     bool isTraced = options.trace.getNumOccurrences() > 0;
     Trace trace;
     FailureOr<tile::Traffic> traffic =
@@ -363,7 +381,8 @@ static LogicalResult executeOn(ArrayRef<NumpyArray> arguments,
   if (!options.noCheck &&
       failed(checkReads(function, execution->arrays, options.budget)))
     return failure();
-  if (failed(launch(options, *execution, program, gpu, op.getLoc(), report)))
+  if (failed(launch(options, function, *execution, program, gpu, op.getLoc(),
+                    report)))
     return failure();
   return writeResults(*execution, op, options.arrays);
 }
@@ -394,7 +413,8 @@ static LogicalResult execute(const Options &options, const Function &function,
       before.push_back(array.bytes);
 
   progress.begin(gpu ? "running on the GPU" : "running on the interpreter");
-  if (failed(launch(options, *execution, program, gpu, location, report)))
+  if (failed(launch(options, function, *execution, program, gpu, location,
+                    report)))
     return failure();
 
   auto checkInputs = [&](const std::map<std::string, unsigned> &inputs) {

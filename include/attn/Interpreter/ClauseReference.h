@@ -17,6 +17,8 @@
 #include "attn/IR/RegionEvaluator.h"
 #include "attn/Interpreter/OracleClauses.h"
 
+#include <array>
+#include <map>
 #include <memory>
 
 namespace attn {
@@ -43,7 +45,8 @@ public:
   const std::vector<std::vector<double>> &captureGradients() const {
     return gradients;
   }
-  /// And the sizes of them: roots of the sums of their terms' squares.
+  /// And the sizes of them: roots of the sums of squares of their terms, of
+  /// which those that have one error in a row count as one.
   std::vector<double> captureSizes() const;
   void clearGradients();
 
@@ -52,6 +55,8 @@ public:
 
 private:
   void addFunctions(AttentionOpInterface op);
+  void noteTerm(const oracle::Pair &pair, unsigned capture, size_t offset,
+                double derivative, const oracle::PairSize &size);
   void addScales(AttentionOpInterface op,
                  const std::vector<CapturedArray> &arrays);
   void addLists(AttentionOpInterface op, std::vector<CapturedArray> &arrays);
@@ -66,7 +71,10 @@ private:
   std::vector<double> sinkScores;
   std::vector<CapturedArray> scales; ///< of Q, K and V, or empty
   std::vector<std::vector<double>> gradients;
-  std::vector<double> squares;             ///< of the terms, by capture
+  std::vector<double> squares; ///< of the terms, by capture
+  /// Of the row at hand, by capture and element: terms with its error.
+  std::map<std::pair<unsigned, size_t>, double> ofRow;
+  std::array<int64_t, 3> row = {-1, -1, -1};
   std::vector<std::vector<int32_t>> lists; ///< what `blocks` points to
   oracle::BlockLists blocks = {};
   oracle::UsedKeys used;

@@ -70,13 +70,24 @@ struct UsedKeys {
   int64_t of(int64_t batch, int64_t keys) const;
 };
 
+/// How large the terms of a score's gradient are of which errors are fractions:
+/// its own P dP, and P D, whose error all pairs of a row share.
+struct PairSize {
+  double own, ofRow;
+};
+/// Slopes near 0 are differences of numbers near 1, 1 - tanh(x)^2, of which f32
+/// has no more: terms are no smaller than those of such a slope.
+inline constexpr double kLeastSlope = 0x1p-12;
+
 /// Absent functions change nothing.
 struct Clauses {
   std::function<bool(const Pair &)> sees;
   std::function<double(double z, const Pair &)> score;
   /// Of a score's gradient, that of z; that of what the score has read is the
   /// function's own to sum up.
-  std::function<double(double z, const Pair &, double gradient)> pull;
+  std::function<double(double z, const Pair &, double gradient,
+                       const PairSize &size)>
+      pull;
   const BlockLists *blocks = nullptr;
   const double *sinks = nullptr; ///< of each head
   const UsedKeys *used = nullptr;

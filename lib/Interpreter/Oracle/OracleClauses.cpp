@@ -227,14 +227,12 @@ private:
       return;
     int64_t line = (b * p.heads + h) * p.queries + i;
     std::vector<double> slopes(row.keys.size());
-    double sum = 0, least = 0;
+    double sum = 0, ofRow = ofOutput(row, b, h, i);
     for (size_t n = 0; n < row.keys.size(); ++n) {
       for (int64_t c = 0; c < p.headDimV; ++c)
         slopes[n] +=
             at(dO, b, h, i, c) * at(v, b, rows.kvHead(h), row.keys[n], c);
-      double term = row.weight(n) * slopes[n];
-      sum += term;
-      least += term * term;
+      sum += row.weight(n) * slopes[n];
     }
     double ofLse = dlse ? dlse[line] : 0;
     if (dsinks)
@@ -244,13 +242,29 @@ private:
       double weight = row.weight(n);
       double ofScore = weight * (slopes[n] - sum + ofLse);
       double z = row.products[n];
+      PairSize sizes = {weight * slopes[n],
+                        weight * std::sqrt(ofRow + ofLse * ofLse)};
       double ofProduct =
-          clauses.pull ? clauses.pull(z, pair, ofScore) : ofScore;
+          clauses.pull ? clauses.pull(z, pair, ofScore, sizes) : ofScore;
       double share = ofScore == 0 ? 0 : ofProduct / ofScore;
-      double size = share * weight *
-                    std::sqrt(slopes[n] * slopes[n] + least + ofLse * ofLse);
+      if (clauses.pull)
+        share = std::hypot(share, kLeastSlope);
+      double size = share * std::hypot(sizes.own, sizes.ofRow);
       addPair(pair, weight, p.scale * ofProduct, p.scale * size);
     }
+  }
+
+  /// The square of the size of D, as kernels sum it up: of dO O.
+  double ofOutput(const SeenRows::Row &row, int64_t b, int64_t h, int64_t i) {
+    double square = 0;
+    for (int64_t c = 0; c < p.headDimV; ++c) {
+      double output = 0;
+      for (size_t n = 0; n < row.keys.size(); ++n)
+        output += row.weight(n) * at(v, b, rows.kvHead(h), row.keys[n], c);
+      double term = at(dO, b, h, i, c) * output;
+      square += term * term;
+    }
+    return square;
   }
 
   void addPair(const Pair &pair, double weight, double slope, double size) {

@@ -43,13 +43,36 @@ void ClauseReference::clearGradients() {
   for (const CapturedArray &capture : captures)
     gradients.emplace_back(capture.reals.size());
   squares.assign(captures.size(), 0);
+  ofRow.clear();
 }
 
 std::vector<double> ClauseReference::captureSizes() const {
-  std::vector<double> sizes;
-  for (double square : squares)
-    sizes.push_back(std::sqrt(square));
+  std::vector<double> sizes = squares;
+  for (const auto &[element, sum] : ofRow)
+    sizes[element.first] += sum * sum;
+  for (double &size : sizes)
+    size = std::sqrt(size);
   return sizes;
+}
+
+/// Notes the sizes of a term that is summed up for an element.
+void ClauseReference::noteTerm(const oracle::Pair &pair, unsigned capture,
+                               size_t offset, double derivative,
+                               const oracle::PairSize &size) {
+  std::array<int64_t, 3> here = {pair.batch, pair.head, pair.query};
+  if (here != row) {
+    for (const auto &[element, sum] : ofRow)
+      squares[element.first] += sum * sum;
+    ofRow.clear();
+    row = here;
+  }
+  derivative =
+      std::copysign(std::hypot(derivative, oracle::kLeastSlope), derivative);
+  double own = size.own * derivative, shared = size.ofRow * derivative;
+  if (!std::isfinite(own) || !std::isfinite(shared))
+    return;
+  squares[capture] += own * own;
+  ofRow[{capture, offset}] += shared;
 }
 
 std::optional<OutsideRead> ClauseReference::outsideRead() const {
@@ -73,12 +96,14 @@ void ClauseReference::addFunctions(AttentionOpInterface op) {
   functions.score = [this](double z, const oracle::Pair &pair) {
     return score->score(z, rowsOf(pair), captures);
   };
-  functions.pull = [this](double z, const oracle::Pair &pair, double gradient) {
+  functions.pull = [this](double z, const oracle::Pair &pair, double gradient,
+                          const oracle::PairSize &size) {
     RegionEvaluator::Slope slope = score->slope(z, rowsOf(pair), captures);
     for (const RegionEvaluator::OfElement &of : slope.ofElements) {
       double term = gradient * of.derivative;
       gradients[of.capture][of.offset] += term;
-      squares[of.capture] += std::isfinite(term) ? term * term : 0;
+      noteTerm(pair, unsigned(of.capture), size_t(of.offset), of.derivative,
+               size);
     }
     return gradient * slope.ofScore;
   };

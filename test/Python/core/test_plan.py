@@ -137,6 +137,11 @@ def test_the_bound_schedule_is_a_plan():
                 and (plan.tiles["query"], plan.tiles["key"]) == (128, 64))
 
 
+def test_the_bound_schedule_of_open_sizes():
+    with pytest.raises(ValueError, match="but got one with any batch and keys"):
+        attn.bound_schedule(attn.Problem(heads=4, queries=64, head_dim=128))
+
+
 def test_no_bound_schedule():
     sized = attn.Problem(batch=1, heads=2, queries=64, keys=64, head_dim=64)
     for given in ("flash, query = 7", "flash, width = 64", "flash query",
@@ -146,7 +151,7 @@ def test_no_bound_schedule():
     wide = dataclasses.replace(sized, head_dim=8192, dtype="f8e4m3")
     with pytest.raises(attn.UnsupportedError, match="but got none"):
         attn.bound_schedule(wide)
-    with pytest.raises(ValueError, match="queries between 0 and"):
+    with pytest.raises(ValueError, match="but got one with any queries"):
         attn.bound_schedule(dataclasses.replace(sized, queries=None))
     with pytest.raises(TypeError, match="expects an attn.Problem, but got int"):
         attn.bound_schedule(7)

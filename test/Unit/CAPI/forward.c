@@ -375,6 +375,79 @@ static void clauses(void) {
 #undef CALL
 }
 
+/* Lists that the GPU makes, and turns around. */
+static void madeLists(void) {
+  attn_status status = {0, NULL};
+  attn_block_lists_request made;
+  attn_capture ids;
+  attn_clauses text;
+  attn_buffer counts[2], blocks[2], turned[4];
+  const attn_buffer *in[4], *out[4];
+  int i;
+  memset(&made, 0, sizeof(made));
+  memset(&ids, 0, sizeof(ids));
+  memset(&text, 0, sizeof(text));
+  for (i = 0; i < 2; ++i) { /* 11 blocks of queries and 9 of keys */
+    counts[i] = array(0x4010000 + i * 0x1000, 2, 1, 11, 1);
+    counts[i].rank = 3;
+    blocks[i] = array(0x4020000 + i * 0x1000, 2, 1, 11, 9);
+    turned[2 * i] = array(0x4030000 + i * 0x2000, 2, 1, 9, 1);
+    turned[2 * i].rank = 3;
+    turned[2 * i + 1] = array(0x4031000 + i * 0x2000, 2, 1, 9, 11);
+    in[2 * i] = &counts[i], in[2 * i + 1] = &blocks[i];
+    out[2 * i] = &turned[2 * i], out[2 * i + 1] = &turned[2 * i + 1];
+  }
+#define CALL(what)                                                             \
+  attn_block_lists(&made, 0, &counts[0], &blocks[0], &counts[1], &blocks[1],   \
+                   NULL, &status);                                             \
+  show(what, &status)
+  CALL("size of lists");
+  made.struct_size = sizeof(made);
+  made.queries = 1400, made.keys = 1100;
+  CALL("blocks of lists");
+  made.block_queries = made.block_keys = 128;
+  CALL("clauses of lists");
+  made.clauses = &text;
+  text.struct_size = sizeof(text);
+  text.captures = &ids;
+  text.capture_count = 1;
+  ids.name = "ids";
+  ids.type = "i32";
+  ids.buffer = array(0x4040000, 2, 1400, 1, 1);
+  ids.buffer.rank = 2;
+  ids.buffer.strides[0] = 1400, ids.buffer.strides[1] = 1;
+  text.text = "document(%ids : !ids)";
+  CALL("short form of lists");
+  text.text = "captures(%ids : !ids)\n  sees (%b, %h, %i, %j, %nq, %nk, %x) {\n"
+              "  %u = attn.read %x[%b, %i] : !ids\n"
+              "  %v = attn.read %x[%b, %j] : !ids\n"
+              "  %r = arith.cmpi eq, %u, %w : i32\n  attn.yield %r : i1 }";
+  CALL("region of lists");
+  text.text = "captures(%ids : !ids)\n  sees (%b, %h, %i, %j, %nq, %nk, %x) {\n"
+              "  %u = attn.read %x[%b, %i] : !ids\n"
+              "  %v = attn.read %x[%b, %j] : !ids\n"
+              "  %r = arith.cmpi eq, %u, %v : i32\n  attn.yield %r : i1 }";
+  CALL("make lists");
+  showCache("make lists");
+  made.queries = 1200;
+  CALL("other blocks of lists");
+  made.queries = 1399;
+  CALL("other sizes of lists");
+  showCache("other sizes of lists");
+  blocks[1].strides[2] = 10;
+  CALL("gaps in lists");
+  blocks[1].strides[2] = 9;
+  attn_transpose_blocks(NULL, 0, in, out, NULL, &status);
+  show("turn lists", &status);
+  out[3] = in[3];
+  attn_transpose_blocks(NULL, 0, in, out, NULL, &status);
+  show("turn to lists", &status);
+  out[3] = NULL;
+  attn_transpose_blocks(NULL, 0, in, out, NULL, &status);
+  show("turn to none", &status);
+#undef CALL
+}
+
 static void *work(void *argument) {
   attn_forward_request plain = request("window<64, 0>");
   int failures = 0, i;
@@ -426,5 +499,6 @@ int main(int count, char **arguments) {
   apart();
   lists();
   clauses();
+  madeLists();
   return 0;
 }

@@ -369,7 +369,9 @@ void BuiltGradient::launchAll(ModuleOp module, const GradientCase &truth,
                      p.keys % p.pattern->size().keys != 0);
   for (auto [number, traffic] : llvm::enumerate(moved)) {
     SCOPED_TRACE("launch " + std::to_string(number));
-    EXPECT_EQ(promised[number].l2, traffic.global);
+    // What is added for pairs is counted there, though there are none.
+    if (!goesBeyond || p.clauses.pairGradients == 0)
+      EXPECT_EQ(promised[number].l2, traffic.global);
     if (!goesBeyond)
       EXPECT_EQ(promised[number].smem, traffic.smem);
   }
@@ -447,6 +449,15 @@ BuiltGradient::run(const GradientCase &truth, const Tiles &tiles,
   return left;
 }
 
+/// What f16 has no place for: 2^-25 of each gradient of a score, times a column
+/// of Q or K, as the size of which the limit of f16 is a part.
+static double sizeOfSubnormals(const Problem &p) {
+  if (p.dtype != DataType::f16)
+    return 0;
+  return 0x1p-25 / 9e-4 *
+         std::sqrt(double(p.batch * p.heads * p.queries * p.keys * p.headDim));
+}
+
 void BuiltGradient::check(const GradientCase &truth, const Tiles &tiles,
                           InterpreterOptions options) {
   DataType type = truth.problem.dtype;
@@ -463,7 +474,8 @@ void BuiltGradient::check(const GradientCase &truth, const Tiles &tiles,
   for (const auto &[name, exact, size] : gradients) {
     SCOPED_TRACE(name);
     ASSERT_TRUE(left.count(name));
-    EXPECT_LT(relativeError(left[name], exact, size),
+    EXPECT_LT(relativeError(left[name], exact,
+                            std::hypot(size, sizeOfSubnormals(truth.problem))),
               type == DataType::bf16  ? 6e-3
               : type == DataType::f16 ? 9e-4
                                       : 1e-5);
