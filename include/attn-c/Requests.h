@@ -63,7 +63,8 @@ typedef struct attn_clauses {
 
 typedef struct attn_forward_request {
   size_t struct_size;
-  /* Of q, k and v: "bf16", "f16", ...; o is bf16 for "f8e4m3". */
+  /* Of q, k and v, or of q alone where there is a kv_dtype: "bf16", "f16", ...;
+     o is bf16 for "f8e4m3". */
   const char *dtype;
   /* NULL, or as in attn_problem. */
   const char *mask;
@@ -126,6 +127,9 @@ typedef struct attn_forward_request {
   const attn_buffer *used_keys;
   const attn_buffer *page_table;
   int64_t used_keys_bits;
+  /* Of k and v: that of q (or NULL, the same), or "f8e4m3" where that is "bf16"
+     or "f16".  Callers whose struct_size ends before it have none. */
+  const char *kv_dtype;
 } attn_forward_request;
 
 /* o = softmax(scale q k^T, masked) v.  Shapes: q [batch, heads, queries, d],

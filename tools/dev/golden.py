@@ -36,7 +36,8 @@ def read_problems():
     """One per line: machine, direction, dtype, schedule, mask, and `sizes`,
     which are batch, heads, kv_heads, queries, keys, d and e.  `blocks` is the
     queries and keys of those that are listed for each head.  `ragged` is the
-    type of offsets of sequences, as many as `batch`.  `clauses` is the
+    type of offsets of sequences, as many as `batch`, `kv_dtype` that of k and
+    v where it is another.  `clauses` is the
     text of others, that read %x0, %x1, .. of the types in `captures`."""
     with open(PROBLEMS, encoding="utf-8") as f:
         return [json.loads(line) for line in f]
@@ -54,6 +55,8 @@ def name_of(problem):
                                "lse", "low", "precision") if problem.get(key)]
     if problem.get("ragged"):
         clauses.append(f"ragged {problem['ragged']}")
+    if problem.get("kv_dtype"):
+        clauses.append(f"keys {problem['kv_dtype']}")
     if problem.get("blocks"):
         clauses.append("blocks " + "x".join(map(str, problem["blocks"])))
     return " ".join([problem["machine"].replace(", ", ","),
@@ -79,6 +82,7 @@ def types_of(problem):
     batch, heads, kv_heads, queries, keys, d, e = problem["sizes"]
     element = {"f8e4m3": "f8E4M3FN"}.get(problem["dtype"], problem["dtype"])
     result = "bf16" if element == "f8E4M3FN" else element
+    of_keys = {"f8e4m3": "f8E4M3FN"}.get(problem.get("kv_dtype"), element)
 
     def array(*sizes, of=element):
         return f"tensor<{'x'.join(map(str, sizes))}x{of}>"
@@ -86,8 +90,9 @@ def types_of(problem):
     if problem.get("ragged"):
         row = array(heads, queries, of="f32")
         return {
-            "q": array(queries, heads, d), "k": array(keys, kv_heads, d),
-            "v": array(keys, kv_heads, e),
+            "q": array(queries, heads, d),
+            "k": array(keys, kv_heads, d, of=of_keys),
+            "v": array(keys, kv_heads, e, of=of_keys),
             "o": array(queries, heads, e, of=result),
             "do": array(queries, heads, e, of=result),
             "lse": row, "low": row, "dlse": row,
@@ -99,8 +104,8 @@ def types_of(problem):
     blocks = 2 * -(-keys // 256)
     return {
         "q": array(batch, heads, queries, d),
-        "k": array(batch, kv_heads, keys, d),
-        "v": array(batch, kv_heads, keys, e),
+        "k": array(batch, kv_heads, keys, d, of=of_keys),
+        "v": array(batch, kv_heads, keys, e, of=of_keys),
         "o": array(batch, heads, queries, e, of=result),
         "do": array(batch, heads, queries, e, of=result),
         "lse": row, "low": row, "dlse": row,

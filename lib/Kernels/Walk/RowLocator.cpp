@@ -99,7 +99,7 @@ SmallVector<Scalar> RowLocator::outersOf(const Block &block) const {
 
 void RowLocator::declareMaps(Arguments &arguments,
                              const Problem &problem) const {
-  Type element = elementType(b.getContext(), problem.dtype);
+  Type element = elementType(b.getContext(), kvTypeOf(problem));
   arguments.map(b, "k", boxRows, problem.headDim, element);
   arguments.map(b, "v", boxRows, problem.headDimV, element);
   ArgumentRole v(Role::v);

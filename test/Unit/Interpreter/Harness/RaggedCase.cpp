@@ -27,15 +27,15 @@ RaggedCase::RaggedCase(const Problem &problem, const Tiles &tiles,
       isIgnored(problem.ragged->lengths.size(), false), tiles(tiles),
       scale(1 / std::sqrt(double(problem.headDim))) {
   Normals normal(seed);
-  auto fill = [&](std::vector<float> &array, int64_t elements) {
+  auto fill = [&](std::vector<float> &array, int64_t elements, DataType type) {
     array.resize(elements);
     for (float &value : array)
-      value = rounded(problem.dtype, normal());
+      value = rounded(type, normal());
   };
   const Problem &p = problem;
-  fill(q, p.queries * p.heads * p.headDim);
-  fill(k, p.keys * p.kvHeads * p.headDim);
-  fill(v, p.keys * p.kvHeads * p.headDimV);
+  fill(q, p.queries * p.heads * p.headDim, p.dtype);
+  fill(k, p.keys * p.kvHeads * p.headDim, kvTypeOf(p));
+  fill(v, p.keys * p.kvHeads * p.headDimV, kvTypeOf(p));
 }
 
 void RaggedCase::check(MLIRContext &context, const InterpreterOptions &options,
@@ -52,7 +52,7 @@ void RaggedCase::check(MLIRContext &context, const InterpreterOptions &options,
   for (const char *array : {"q", "k", "v", "o"})
     request.alignments[array] = alignmentOfRows(
         array[0] == 'v' || array[0] == 'o' ? problem.headDimV : problem.headDim,
-        array[0] == 'o' ? resultType(problem) : problem.dtype);
+        elementOf(*findArray(array), problem));
   request.sms = 4;
   request.l2Bytes = 1 << 20;
   request.smemBytes = findMachine("h100_sxm")->smemBytesPerBlock;
@@ -68,8 +68,8 @@ void RaggedCase::check(MLIRContext &context, const InterpreterOptions &options,
   memory.write(counter, &none, 4);
   llvm::StringMap<uint64_t> addresses = {
       {"q", upload(memory, q, problem.dtype)},
-      {"k", upload(memory, k, problem.dtype)},
-      {"v", upload(memory, v, problem.dtype)},
+      {"k", upload(memory, k, kvTypeOf(problem))},
+      {"v", upload(memory, v, kvTypeOf(problem))},
       {"o",
        memory.allocate(rows * problem.headDimV * bytesOf(resultType(problem)))},
       {"lse", memory.allocate(rows * 4)},
