@@ -165,7 +165,8 @@ int32_t attn_bound_schedule(const attn_problem *problem, const char *machine,
                    const Machine &parsed) -> Outcome {
     std::string given = orEmpty(schedule).str();
     std::string bound =
-        scheduleForSizes({packing(sized).problem, parsed, machine, given});
+        scheduleForSizes({KernelClass{sized, std::nullopt},
+                          packing(sized).problem, parsed, machine, given});
     if (bound.empty())
       return Fault{given.empty() ? ATTN_UNSUPPORTED : ATTN_INVALID_ARGUMENT,
                    "expects a schedule that fits " + parsed.name +

@@ -2,7 +2,6 @@
 
 #include "SizedSchedule.h"
 
-#include "attn/CAPI/ProblemText.h"
 #include "attn/IR/Attn.h"
 #include "attn/Schedule/Limits.h"
 #include "attn/Schedule/Plan.h"
@@ -72,8 +71,22 @@ static std::string complete(const Problem &problem, const Machine &machine,
   return decision(plan->schedule, plan->tiles);
 }
 
+static int64_t mostKeysOf(const Problem &problem) {
+  return problem.ragged ? problem.ragged->longest.keys : problem.keys;
+}
+
+/// By what a choice is known: all that a kernel must know but the scale, and
+/// what no type says, how many keys pages hold and how many of them are used.
+static std::string keyOf(KernelClass kernelClass, const Problem &sized) {
+  kernelClass.problem = sized;
+  kernelClass.scale = std::nullopt;
+  return textOf(kernelClass) + std::to_string(sized.rowHeads) + ' ' +
+         std::to_string(sized.keys) + ' ' + std::to_string(mostKeysOf(sized)) +
+         '\0';
+}
+
 std::string attn::scheduleForSizes(const SizedRequest &request) {
-  const auto &[problem, machine, machineText, given, clauses] = request;
+  const auto &[kernelClass, problem, machine, machineText, given] = request;
   Problem sized = problem;
   sized.queries = rounded(problem.queries);
   sized.keys = rounded(problem.keys);
@@ -94,8 +107,7 @@ std::string attn::scheduleForSizes(const SizedRequest &request) {
     return "";
   static std::mutex mutex;
   static auto *choices = new llvm::StringMap<std::string>();
-  std::string key = textOf({sized, std::nullopt}) + machineText + '\0' + given +
-                    '\0' + clauses;
+  std::string key = keyOf(kernelClass, sized) + machineText + '\0' + given;
   std::lock_guard<std::mutex> lock(mutex);
   if (auto found = choices->find(key); found != choices->end())
     return found->second;

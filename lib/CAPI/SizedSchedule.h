@@ -10,20 +10,21 @@
 #ifndef ATTN_LIB_CAPI_SIZEDSCHEDULE_H
 #define ATTN_LIB_CAPI_SIZEDSCHEDULE_H
 
+#include "attn/CAPI/ProblemText.h"
 #include "attn/Machine/Machine.h"
-#include "attn/Schedule/Problem.h"
 
 #include <string>
 
 namespace attn {
 
-/// What one asks for: a problem and a machine, by its text; and what is given
-/// of the schedule, `flash, query = 64`, or nothing.  The text of clauses is
-/// part of what a choice is known by.
+/// What one asks for: a problem, as tiles see it, of a class of kernels, and a
+/// machine, by its text; and what is given of the schedule, `flash, query =
+/// 64`, or nothing.
 struct SizedRequest {
+  KernelClass kernelClass;
   Problem problem;
   Machine machine;
-  std::string machineText, given, clauses = {};
+  std::string machineText, given;
 };
 
 /// The schedule for these sizes with all its tiles.  What is given is completed

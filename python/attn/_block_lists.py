@@ -106,11 +106,11 @@ def describe(array: Any, name: str, stream: int) -> Array:
 
 def describe_elements(array: Any, name: str, stream: int) -> Array:
     """The same of elements of any type, which the description does not say."""
-    interface = getattr(array, "__cuda_array_interface__", None)
-    if is_torch(array):
+    if is_torch(array):  # which refuses its interface where it has gradients
         torch: Any = library_of(array)
         described: Array = torch.describe_memory(array, name, "")
         return described
+    interface = getattr(array, "__cuda_array_interface__", None)
     if isinstance(interface, dict):
         same = _AsFloats(interface, name)
     elif facts_of(array, name).is_on_host:

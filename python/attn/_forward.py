@@ -20,6 +20,7 @@ from ._problem import mask_name, scale_number
 from ._torch_arrays import TorchLibrary
 from ._torch_clause_path import make_clause_path
 from ._torch_path import Paths, make_gradient_path, make_path
+from ._torch_placed_path import make_placed_path
 
 #: What JAX is told who asks for weights.
 NOT_KEPT = ("weights are not kept for JAX; attn.forward and attn.backward "
@@ -34,7 +35,8 @@ def open_paths(kind: type, library: Library) -> None:
     """From now on calls on arrays of this type try the short ways first."""
     if kind not in paths and isinstance(library, TorchLibrary):
         paths[kind] = Paths(make_path(library), make_gradient_path(library),
-                            make_clause_path(library), library.wants_gradient)
+                            make_clause_path(library), make_placed_path(library),
+                            library.wants_gradient)
 
 
 def launch_clauses(q: Any, k: Any, v: Any, *, mask: str,
@@ -258,8 +260,9 @@ def scratch_bytes(q: Any, k: Any, v: Any, *, causal: bool = False,
                   schedule: Optional[str] = None,
                   precision: Optional[str] = None) -> int:
     """How many bytes of `scratch` the `forward` of these arrays needs, often
-    0; compiles what it would launch.  Arguments and errors are those of
-    `forward`."""
+    0; compiles what it would launch.  Arguments and errors are those that have
+    these names in `forward`; calls with clauses, lists of blocks or kept
+    weights are not asked about: theirs comes from the pool."""
     library = library_of(q)
     handle = library.stream_of(q)
     inputs = [library_of(array).describe(array, name, handle)

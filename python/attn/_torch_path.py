@@ -289,5 +289,6 @@ class Paths(NamedTuple):
     forward: Callable[..., Any]
     backward: GradientPath
     clauses: Callable[..., Any]
+    placed: Any  # _torch_placed_path.PlacedPath
     #: Whether somebody would want a gradient of q, k or v.
     wants_gradient: Callable[[Any, Any, Any], bool]

@@ -24,6 +24,8 @@ from __future__ import annotations
 
 import functools
 import importlib
+import operator
+import re
 import sys
 import types
 from contextlib import nullcontext
@@ -322,7 +324,10 @@ def with_parts(function: Any, trace: Trace, seen: Optional[dict[int, Any]] = Non
             return Part(trace, value, ())
         if isinstance(value, (types.FunctionType, functools.partial)):
             return with_parts(value, trace, seen)
-        return _of_jax(value) or value
+        if type(value) in (dict, list, tuple) and id(value) not in seen:
+            seen[id(value)] = value  # which can hold itself
+            seen[id(value)] = _of_container(value, replaced)
+        return seen.get(id(value)) or _of_jax(value) or value
 
     seen[id(function)] = function
     if isinstance(function, functools.partial):
@@ -352,12 +357,22 @@ def with_parts(function: Any, trace: Trace, seen: Optional[dict[int, Any]] = Non
     return copy
 
 
+def _of_container(value: Any, replaced: Any) -> Any:
+    """Itself, or a copy if it holds what is replaced."""
+    held = list(value.values() if isinstance(value, dict) else value)
+    new = list(map(replaced, held))
+    if all(map(operator.is_, held, new)):
+        return value
+    return (dict(zip(value, new)) if isinstance(value, dict)
+            else type(value)(new))
+
+
 def _of_global(function: Any, name: str, replaced: Any) -> Any:
     """Helpers beside the function have arrays too, those of libraries not."""
     value = function.__globals__[name]
     is_helper = isinstance(value, types.FunctionType) and (
         value.__module__ == function.__module__)
-    if is_helper or _is_foreign(value):
+    if is_helper or _is_foreign(value) or type(value) in (dict, list, tuple):
         return replaced(value)
     return _of_jax(value) or value
 
@@ -378,6 +393,10 @@ class Region(NamedTuple):
     keyword: str
     result: Symbol
     is_pure: bool
+
+    def reads(self) -> set[str]:
+        """The names of captures that the result depends on."""
+        return set(re.findall(r"attn\.read %(\w+)\[", self.text(())))
 
     def text(self, captures: Sequence[Capture]) -> str:
         """The clause, with every value once, in the order of need."""
@@ -404,6 +423,16 @@ class Region(NamedTuple):
                 f"{self.result.kind}\n}}")
 
 
+def _result(function: Callable[..., Any], symbols: Sequence[Symbol]) -> Any:
+    try:
+        return function(*symbols)
+    except ValueError as error:
+        # JAX from 0.11 on does not ask a symbol what it is.
+        if "__jax_array__" in str(error):
+            symbols[0].__jax_array__()
+        raise
+
+
 def trace(function: Callable[..., Any], keyword: str, captures: Captures
           ) -> Region:
     """Calls `mask_mod` (keyword `sees`) or `score_mod` (`score`)."""
@@ -417,7 +446,7 @@ def trace(function: Callable[..., Any], keyword: str, captures: Captures
                  for place in TAKEN]
     with _mode(graph):
         own = function if is_compiling() else with_parts(function, graph)
-        value = graph.convert(own(*score, *positions))
+        value = graph.convert(_result(own, [*score, *positions]))
     kind = "f32" if keyword == "score" else "i1"
     if keyword == "sees":
         is_truth = (value.kind == "i1" if isinstance(value, Symbol)

@@ -26,14 +26,17 @@ constexpr int64_t kPiece = 4; ///< registers that one instruction moves
 constexpr int64_t kRegisterBytes = 4, kLanes = 32;
 
 /// Where a lane has its part of an image of so many registers; `base` is a
-/// pointer to global memory or an address in shared memory.
+/// pointer to global memory, where images can take more than 2 GiB, or an
+/// address in shared memory.
 struct ImageAddress {
   ImageAddress(Lane &b, Value base, Value place, int64_t registers) {
-    Value image = b.mul(place, registers * kRegisterBytes * kLanes);
+    bool isShared = base.getType().isInteger();
+    Value image = b.mul(isShared ? place : b.wide(place),
+                        registers * kRegisterBytes * kLanes);
     auto ofLane = [&](int64_t piece) {
-      Value bytes = b.add(image, b.mul(b.lane(), piece * kRegisterBytes));
-      return base.getType().isInteger() ? b.add(base, bytes)
-                                        : b.offset(base, b.wide(bytes));
+      Value bytes = b.mul(b.lane(), piece * kRegisterBytes);
+      return isShared ? b.add(base, b.add(image, bytes))
+                      : b.offset(b.offset(base, image), b.wide(bytes));
     };
     if (registers >= kPiece)
       whole = ofLane(kPiece);

@@ -248,9 +248,6 @@ static std::optional<std::string> checkParts(const Tiles &t,
   if (problem.clauses.sinks)
     return std::string("expects no sinks where keys are in parts, each of "
                        "which would count them");
-  if (problem.ragged)
-    return std::string("expects sequences of one length where keys are in "
-                       "parts, but got ragged ones");
   if (problem.pattern)
     return std::string("expects what a mask shows where keys are in parts, but "
                        "got blocks that are listed");
@@ -311,6 +308,10 @@ static std::optional<std::string> checkRowsOfHeads(const Tiles &t,
     return "expects bf16 or f16 where a tile has rows of several heads, but "
            "got " +
            std::string(name(problem.dtype));
+  // Of sequences a grid of all slots would have one of each head.
+  if (problem.ragged && t.get("persistent") == 0)
+    return std::string("expects persistent = 1 where tiles of ragged sequences "
+                       "have rows of several heads, but got 0");
   return checkSharedTiles(t, problem, warpRows);
 }
 

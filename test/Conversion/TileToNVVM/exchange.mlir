@@ -7,10 +7,12 @@
 // CHECK-SAME: %[[BASE:[^:]*]]: !llvm.ptr<1>, %[[PLACE:[^:]*]]: i32, %[[TO:[^:]*]]: i32
 // CHECK-DAG: %[[LANE:.*]] = arith.andi %{{.*}}, %c31_i32
 // CHECK-DAG: %[[BYTES:.*]] = arith.muli %[[LANE]], %c16_i32
-// CHECK-DAG: %[[FROM:.*]] = arith.muli %[[PLACE]], %c1024_i32
-// CHECK: %[[OFFSET:.*]] = arith.addi %[[FROM]], %[[BYTES]]
-// CHECK: %[[WIDE:.*]] = arith.extsi %[[OFFSET]] : i32 to i64
-// CHECK: %[[ADDRESS:.*]] = llvm.getelementptr %[[BASE]][%[[WIDE]]]
+// All images can take more than 2 GiB.
+// CHECK-DAG: %[[WIDE:.*]] = arith.extsi %[[PLACE]] : i32 to i64
+// CHECK-DAG: %[[FROM:.*]] = arith.muli %[[WIDE]], %c1024_i64
+// CHECK-DAG: %[[IMAGE:.*]] = llvm.getelementptr %[[BASE]][%[[FROM]]]
+// CHECK-DAG: %[[OFFSET:.*]] = arith.extsi %[[BYTES]] : i32 to i64
+// CHECK: %[[ADDRESS:.*]] = llvm.getelementptr %[[IMAGE]][%[[OFFSET]]]
 // CHECK: llvm.inline_asm has_side_effects asm_dialect = att "ld.global.cg.v4.b32 {$0,$1,$2,$3}, [$4+0];", "=r,=r,=r,=r,l,~{memory}" %[[ADDRESS]] : (!llvm.ptr<1>) -> !llvm.struct<(i32, i32, i32, i32)>
 // CHECK: llvm.inline_asm has_side_effects asm_dialect = att "ld.global.cg.v4.b32 {$0,$1,$2,$3}, [$4+512];", "=f,=f,=f,=f,l,~{memory}" %[[ADDRESS]] : (!llvm.ptr<1>) -> !llvm.struct<(f32, f32, f32, f32)>
 // CHECK: "st.global.v4.b32 [$0+0], {$1,$2,$3,$4};", "l,r,r,r,r,~{memory}"

@@ -12,6 +12,7 @@ from attn import _arrays, _libraries
 
 MOST_SECONDS = 10e-6
 MOST_OF_BACKWARD = 20e-6
+MOST_OF_CACHE = 15e-6
 #: Over those of an autograd.Function that computes nothing.
 MOST_OF_AUTOGRAD = 30e-6
 #: A yardstick for machines whose clock comes and goes, and its seconds on the one
@@ -125,6 +126,53 @@ def test_microseconds_of_a_call(tensors, options, record_property):
     seconds = seconds_of(lambda: attn.forward(q, k, v, **options))
     record_property("microseconds", f"{seconds * 1e6:.2f}")
     assert seconds < MOST_SECONDS
+
+
+def cached(torch, page=0, **options):
+    """A call of attention on a cache, by what is asked."""
+    if "k_descale" in options:
+        one = torch.ones(4, 2)  # may be that of several
+        options.update(dict.fromkeys(
+            [name for name in options if name.endswith("descale")], one))
+        dtype = torch.float8_e4m3fn
+    else:
+        dtype = torch.bfloat16
+    q = torch.zeros(4, 1, 8, 128, dtype=torch.float32).to(dtype)
+    k, v = (torch.zeros(4, 64, 2, 128).to(dtype) for _ in "kv")
+    lengths = torch.full((4,), 64, dtype=torch.int32)
+    if page:
+        k, v = (t.view(-1, page, 2, 128) for t in (k, v))
+        options["page_table"] = torch.arange(256 // page,
+                                             dtype=torch.int32).view(4, -1)
+    return lambda: attn.attention_with_kvcache(
+        q, k, v, cache_seqlens=lengths, **options)
+
+
+CACHES = [{}, {"page": 16}, {"return_softmax_lse": True, "softcap": 9.0},
+          {"k_descale": 1}, {"k_descale": 1, "q_descale": 1, "v_descale": 1},
+          {"k_descale": 1, "page": 16}]
+
+
+@pytest.mark.parametrize("options", CACHES)
+def test_microseconds_of_a_cache(tensors, options, record_property):
+    call = cached(pytest.importorskip("torch", minversion="2"), **options)
+    call()
+    seconds = seconds_of(call)
+    record_property("microseconds", f"{seconds * 1e6:.2f}")
+    print(f"{options}: {seconds * 1e6:.1f} us")
+    assert seconds < MOST_OF_CACHE
+
+
+def test_a_cache_is_bound_once_for_each_kind(calls, tensors):
+    torch = pytest.importorskip("torch", minversion="2")
+    kinds = [cached(torch, **options) for options in CACHES]
+    for turn in range(3):
+        for call, options in zip(kinds, CACHES):
+            result = call()
+            o = result[0] if "return_softmax_lse" in options else result
+            assert o.shape == (4, 1, 8, 128) and o.dtype == torch.bfloat16
+        assert calls["attn_forward_bind"] == len(kinds)
+        assert launches_of(calls) == len(kinds) * (turn + 1)
 
 
 @pytest.fixture

@@ -250,6 +250,46 @@ static void captured(void) {
   call("gradients of nobody", &own, &all, 0);
 }
 
+/* The first word of the derived schedule. */
+static void derived(const char *what, const attn_backward_request *request,
+                    const arrays *all) {
+  attn_status status = {0, NULL};
+  const attn_buffer *at = all->at;
+  char *text = NULL;
+  attn_backward_schedule(request, &at[DO], &at[Q], &at[K], &at[V], &at[O],
+                         &at[LSE], NULL, &at[DQ], &at[DK], &at[DV], &text,
+                         &status);
+  printf("%s: %.*s\n", what, text ? (int)strcspn(text, ",") : 0,
+         text ? text : "");
+  attn_free(text);
+  show(what, &status);
+}
+
+/* A choice is known by what gets gradients too, whatever was asked before. */
+static void chosen(void) {
+  attn_backward_request own = request(NULL);
+  arrays all = arraysOf(8192, 8192);
+  attn_buffer slopes = statistic(0xb10000, 1, 1, 8), gradient;
+  const attn_buffer *gradients[1] = {NULL};
+  attn_capture capture;
+  attn_clauses text;
+  memset(&capture, 0, sizeof(capture));
+  memset(&text, 0, sizeof(text));
+  slopes.rank = 1, slopes.sizes[0] = 8, slopes.strides[0] = 1;
+  gradient = slopes, gradient.data = (void *)0xb30000;
+  capture.name = "slopes", capture.type = "f32", capture.buffer = slopes;
+  text.struct_size = sizeof(text), text.text = "alibi(%slopes : !slopes)";
+  text.captures = &capture, text.capture_count = 1;
+  own.machine = "h100_sxm";
+  own.clauses = &text;
+  own.capture_gradients = gradients;
+  derived("without gradients of captures", &own, &all);
+  gradients[0] = &gradient;
+  derived("with them", &own, &all);
+  gradients[0] = NULL;
+  derived("and without", &own, &all);
+}
+
 static void wrong(void) {
   attn_status status = {0, NULL};
   attn_backward_request plain = request(NULL);
@@ -302,6 +342,7 @@ int main(void) {
   lowWord();
   lists();
   captured();
+  chosen();
   wrong();
   return 0;
 }

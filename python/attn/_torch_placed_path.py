@@ -1,0 +1,113 @@
+"""The second and later calls on a cache of keys and values.
+
+As in `_torch_path`: everything that a launch depends on but addresses is the
+key of a table.  Tensors are the caller's, in which rows come before heads, and
+so is o; nothing is transposed.  Behind q, k and v are those beside them: the
+lengths, the table of pages, and scales, in the order of `_launch.launch`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Callable, Hashable, NamedTuple, Optional, Sequence
+
+from . import _launch, _native
+from ._dlpack import row_major
+from ._torch_arrays import TorchLibrary
+from ._torch_path import LEAST_ADDRESS, ROW_BITS, Bound, was_freed
+
+
+def _rows_first(of_heads: tuple[int, ...]) -> tuple[int, ...]:
+    """Sizes or strides [batch, heads, rows, d] as [batch, rows, heads, d]."""
+    batch, heads, rows, dim = of_heads
+    return batch, rows, heads, dim
+
+
+class PlacedPath(NamedTuple):
+    """Of both the first arguments are q, k, v, the tensors beside them, and
+    whatever else a launch depends on."""
+
+    #: (o, and lse if it was asked for); None for a call of a new kind.
+    launch: Callable[[Any, Any, Any, Sequence[Any], Hashable],
+                     Optional[tuple[Any, ...]]]
+    #: Calls like this one, which gave that o, need no more than this launch.
+    remember: Callable[[Any, Any, Any, Sequence[Any], Hashable, Any,
+                        _launch.Call], None]
+
+
+def make_placed_path(library: TorchLibrary) -> PlacedPath:
+    table: dict[Hashable, Bound] = {}
+    find = table.get
+    empty_strided = library.torch.empty_strided
+    float32 = library.torch.float32
+    grad_enabled = library.torch.is_grad_enabled
+    current_stream = library.current_stream
+    native_launch = _native.function("attn_launch")
+    Status, byref = _native.Status, ctypes.byref
+
+    def kind_of(q: Any, k: Any, v: Any, beside: Sequence[Any],
+                options: Hashable) -> Optional[tuple[Hashable, list[int]]]:
+        """Key and addresses; None for what is not plain memory."""
+        try:
+            addresses = [q.data_ptr(), k.data_ptr(), v.data_ptr(),
+                         *[t.data_ptr() for t in beside]]
+            key = (options, q.shape, q.stride(), q.dtype, q.get_device(),
+                   k.shape, k.stride(), k.dtype, k.get_device(),
+                   v.shape, v.stride(), v.dtype, v.get_device(),
+                   (addresses[0] | addresses[1] | addresses[2]) & ROW_BITS,
+                   *[(t.shape, t.stride(), t.dtype, t.get_device())
+                     for t in beside])
+            if q.is_neg() or k.is_neg() or v.is_neg() or (
+                    (q.requires_grad or k.requires_grad or v.requires_grad)
+                    and grad_enabled()):
+                return None
+            if min(addresses) < LEAST_ADDRESS and was_freed(q, k, v, *beside):
+                return None
+        except (AttributeError, TypeError, RuntimeError):
+            return None
+        return key, addresses
+
+    def remember(q: Any, k: Any, v: Any, beside: Sequence[Any],
+                 options: Hashable, o: Any, call: _launch.Call) -> None:
+        kind = kind_of(q, k, v, beside, options)
+        if kind is None or o.data_ptr() & ROW_BITS:
+            return
+        binding = call.binding
+        try:
+            _launch.remember(table, kind[0], Bound(
+                binding.handle, binding.count, binding.pack,
+                _rows_first(call.sizes), _rows_first(call.strides), o.dtype,
+                o.device, o.get_device(), call.lse_sizes,
+                row_major(call.lse_sizes), call.lse_words, binding))
+        except TypeError:  # an option that is a list
+            return
+
+    def launch(q: Any, k: Any, v: Any, beside: Sequence[Any],
+               options: Hashable) -> Optional[tuple[Any, ...]]:
+        kind = kind_of(q, k, v, beside, options)
+        if kind is None:
+            return None
+        key, addresses = kind
+        try:
+            bound = find(key)
+        except TypeError:
+            return None
+        if bound is None:
+            return None
+        (handle, count, pack, sizes, strides, dtype, device, ordinal,
+         lse_sizes, lse_strides, words, _) = bound
+        results = [empty_strided(sizes, strides, dtype=dtype, device=device)]
+        if results[0].data_ptr() & ROW_BITS:  # an allocator of another taste
+            return None
+        if words:
+            results.append(empty_strided(lse_sizes, lse_strides, dtype=float32,
+                                         device=device))
+        addresses[3:3] = [result.data_ptr() for result in results]
+        status = Status()
+        code = native_launch(handle, pack(*addresses), count,
+                             current_stream(ordinal), byref(status))
+        if code:
+            raise _native.failure(code, status)
+        return tuple(results)
+
+    return PlacedPath(launch, remember)
