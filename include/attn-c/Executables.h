@@ -107,6 +107,9 @@ typedef struct attn_problem {
   /* The low word of the log-sum-exp is a result too, or backward comes in.  Of
      64 bits, so that it lies behind what older callers have. */
   int64_t with_lse_low;
+  /* Of k and v: that of q (or NULL, the same), or "f8e4m3" where that is "bf16"
+     or "f16", forward. */
+  const char *kv_dtype;
 } attn_problem;
 
 /* Every choice for a problem on a machine, priced; what `attn-plan --json`

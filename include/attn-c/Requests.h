@@ -63,7 +63,8 @@ typedef struct attn_clauses {
 
 typedef struct attn_forward_request {
   size_t struct_size;
-  /* Of q, k and v: "bf16", "f16", ...; o is bf16 for "f8e4m3". */
+  /* Of q, k and v, or of q alone where there is a kv_dtype: "bf16", "f16", ...;
+     o is bf16 for "f8e4m3". */
   const char *dtype;
   /* NULL, or as in attn_problem. */
   const char *mask;
@@ -134,6 +135,9 @@ typedef struct attn_forward_request {
      address is not looked at.  0, or callers whose struct_size ends before it:
      v is an array of its own. */
   int64_t values_of_keys;
+  /* Of k and v: that of q (or NULL, the same), or "f8e4m3" where that is "bf16"
+     or "f16".  Callers whose struct_size ends before it have none. */
+  const char *kv_dtype;
 } attn_forward_request;
 
 /* o = softmax(scale q k^T, masked) v.  Shapes: q [batch, heads, queries, d],

@@ -23,6 +23,7 @@ namespace attn {
 struct AttentionRequest {
   Direction direction = Direction::forward;
   DataType dtype = DataType::bf16;
+  std::optional<DataType> kvDtype;         ///< of k and v, if it is another
   Precision precision = Precision::tf32x3; ///< of f32
   Mask mask;
   std::optional<double> scale;

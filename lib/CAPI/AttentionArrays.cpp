@@ -245,6 +245,7 @@ static Problem problemOfShapes(const AttentionRequest &request,
   problem.direction = request.direction;
   problem.deterministic = request.deterministic;
   problem.dtype = request.dtype;
+  problem.kvDtype = request.kvDtype;
   problem.precision = request.precision;
   problem.mask = request.mask;
   problem.pattern = patternOf(request);

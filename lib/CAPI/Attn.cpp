@@ -346,6 +346,23 @@ static void readDirection(const attn_backward_request &source,
   request.deterministic = source.deterministic != 0;
 }
 
+/// The type of k and v, which only forward requests of callers who know of it
+/// say.
+static Outcome readKvTypeOf(const attn_backward_request &, AttentionRequest &) {
+  return std::nullopt;
+}
+static Outcome readKvTypeOf(const attn_forward_request &source,
+                            AttentionRequest &request) {
+  constexpr size_t end =
+      offsetof(attn_forward_request, kv_dtype) + sizeof(void *);
+  if (source.struct_size < end)
+    return std::nullopt;
+  if (std::optional<std::string> wrong =
+          readKvType(source.kv_dtype, request.dtype, request.kvDtype))
+    return invalid(*wrong);
+  return std::nullopt;
+}
+
 /// Of a caller who knows that there is one.
 template <typename Source>
 static const attn_buffer *lowOf(const Source *source) {
@@ -391,7 +408,9 @@ static Outcome readAll(const Source *source, Buffers buffers,
     return fault;
   if (Outcome fault = readClausesOf(*source, request, arrays))
     return fault;
-  return readRequest(*source, request);
+  if (Outcome fault = readRequest(*source, request))
+    return fault;
+  return readKvTypeOf(*source, request);
 }
 
 template <typename Source>

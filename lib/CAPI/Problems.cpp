@@ -33,6 +33,18 @@ std::optional<std::string> attn::readPrecision(const char *text, DataType type,
   return std::nullopt;
 }
 
+std::optional<std::string> attn::readKvType(const char *text, DataType type,
+                                            std::optional<DataType> &ofKeys) {
+  if (!text)
+    return std::nullopt;
+  DataType found;
+  if (std::optional<std::string> wrong = readDataType(text, found))
+    return wrong;
+  if (found != type)
+    ofKeys = found;
+  return std::nullopt;
+}
+
 std::optional<std::string> attn::readMask(const char *text, Mask &mask) {
   if (!text)
     return std::nullopt;
@@ -78,6 +90,9 @@ std::optional<std::string> attn::readProblem(const attn_problem &given,
     return wrong;
   if (std::optional<std::string> wrong =
           readPrecision(source.precision, problem.dtype, problem.precision))
+    return wrong;
+  if (std::optional<std::string> wrong =
+          readKvType(source.kv_dtype, problem.dtype, problem.kvDtype))
     return wrong;
   if (std::optional<std::string> wrong = readMask(source.mask, problem.mask))
     return wrong;

@@ -12,6 +12,9 @@ namespace attn {
 std::optional<std::string> readDataType(const char *text, DataType &type);
 std::optional<std::string> readPrecision(const char *text, DataType type,
                                          Precision &precision);
+/// Of k and v, nothing if it is that of q.
+std::optional<std::string> readKvType(const char *text, DataType type,
+                                      std::optional<DataType> &ofKeys);
 std::optional<std::string> readMask(const char *text, Mask &mask);
 
 /// The problem of the caller, whose sizes are not checked here.

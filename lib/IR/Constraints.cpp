@@ -141,19 +141,31 @@ LogicalResult Verifier::elements() {
                        << (takesF8 ? ", f8E4M3FN" : "");
     return error;
   }
+  // What a cache is of: K and V of 8 bits under Q of 16.
   Builder builder(op->getContext());
+  bool isHalf = element.isBF16() || element.isF16();
+  Type ofKeys = element, narrow = builder.getType<Float8E4M3FNType>();
+  if (isHalf && takesF8 && type("k").getElementType() == narrow)
+    ofKeys = narrow;
   for (const AttentionArray &array : arrays) {
-    Type expected = element;
+    bool isOfKeys = array.role == "k" || array.role == "v";
+    Type expected = isOfKeys ? ofKeys : element;
     if (isStatistic(array.role))
       expected = builder.getF32Type();
     else if (array.isOutput && isF8)
       expected = builder.getBF16Type();
     if (array.type().getElementType() == expected)
       continue;
-    return op->emitOpError("expects ")
-           << array.role << " to have the element type " << expected
-           << (expected == element ? " of q" : "") << ", but got "
-           << array.type().getElementType();
+    InFlightDiagnostic error = op->emitOpError("expects ");
+    error << array.role << " to have the element type " << expected
+          << (expected == element ? " of q"
+              : isOfKeys          ? " of k"
+                                  : "")
+          << ", but got " << array.type().getElementType();
+    if (isOfKeys && isHalf && takesF8 &&
+        array.type().getElementType() == narrow)
+      error.attachNote() << "k and v may both be " << narrow << " too";
+    return error;
   }
   return success();
 }
@@ -264,7 +276,8 @@ LogicalResult Verifier::numbers() {
 LogicalResult Verifier::alignment() {
   if (!op.getAlignment())
     return success();
-  DataType type = *dataTypeOf(this->type("q").getElementType());
+  // Of k, whose elements are no wider than those of q.
+  DataType type = *dataTypeOf(this->type("k").getElementType());
   if (std::optional<std::string> error =
           checkAlignment(*op.getAlignment(), type))
     return op->emitOpError(*error);

@@ -171,7 +171,9 @@ attn::Problem attn::problemWithoutRegions(AttentionOpInterface op,
     problem.valuesOfKeys |= array.columns != 0;
   }
   auto q = cast<ShapedType>(op.array("q").getType());
+  auto k = cast<ShapedType>(op.array("k").getType());
   problem.dtype = *dataTypeOf(q.getElementType());
+  problem = withKvType(problem, *dataTypeOf(k.getElementType()));
   problem.heads = sizes[unsigned(Extent::heads)];
   problem.kvHeads = sizes[unsigned(Extent::kvHeads)];
   problem.headDim = sizes[unsigned(Extent::headDim)];

@@ -178,10 +178,8 @@ static void explainCache(llvm::raw_ostream &out, const PlanReport &report,
       << " at a time, "
       << format("%.0f %% of the last wave filled\n",
                 100.0 * double(blocks - (waves - 1) * atOnce) / double(atOnce));
-  int64_t rowBytes =
-      (problem.headDim + (problem.valuesOfKeys ? 0 : problem.headDimV)) *
-      bytesOf(problem.dtype);
-  int64_t keyBytes = problem.batch * problem.kvHeads * problem.keys * rowBytes;
+  int64_t keyBytes =
+      problem.batch * problem.kvHeads * problem.keys * bytesOfKey(problem);
   out << "  cache     " << bytesText(keyBytes)
       << (problem.valuesOfKeys ? " of K, with V" : " of K and V")
       << format("; moves %.2f times that from L2",

@@ -24,6 +24,8 @@ static void write(OStream &json, const Problem &p) {
     json.attribute("dtype", llvm::StringRef(name(p.dtype)));
     if (p.dtype == DataType::f32 || p.precision == Precision::f8_qk)
       json.attribute("precision", llvm::StringRef(name(p.precision)));
+    if (p.kvDtype)
+      json.attribute("kv_dtype", llvm::StringRef(name(*p.kvDtype)));
     json.attribute("batch", p.batch);
     json.attribute("heads", p.heads);
     json.attribute("kv_heads", p.kvHeads);

@@ -20,6 +20,8 @@ std::string attn::describe(const Problem &p) {
     text += " as " + std::string(name(p.precision));
   if (p.precision == Precision::f8_qk)
     text += " with q and k in f8e4m3";
+  if (p.kvDtype)
+    text += " with k and v in " + std::string(name(*p.kvDtype));
   text += p.ragged ? ", " + std::to_string(p.batch) + " ragged sequences, "
                    : ", batch " + std::to_string(p.batch) + ", ";
   text += std::to_string(p.heads) + " heads";

@@ -160,26 +160,6 @@ LogicalResult StoreTransposedOp::verify() {
   return success();
 }
 
-LogicalResult TransposeOp::verify() {
-  SmemType source = getSource().getType(), target = getTarget().getType();
-  if (source.getLayout() != SmemLayout::sw128 || source.elementBytes() != 1)
-    return emitOpError("expects a source of 8-bit elements in layout sw128, "
-                       "but got ")
-           << source;
-  if (source.getRows() % kRows != 0)
-    return emitOpError("expects rows in multiples of ")
-           << kRows << ", but got " << source;
-  if (!target.isPaired() ||
-      target.getElementType() != source.getElementType() ||
-      target.getRows() != source.getColumns() ||
-      target.getColumns() != source.getRows())
-    return emitOpError("expects a target of ")
-           << source.getColumns() << " x " << source.getRows() << " "
-           << source.getElementType() << " in layout sw128_paired, but got "
-           << target;
-  return success();
-}
-
 LogicalResult CopyOutOp::verify() {
   ViewType view = getView().getType();
   SmemType buffer = getBuffer().getType();

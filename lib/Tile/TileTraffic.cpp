@@ -38,12 +38,6 @@ Traffic LoadMatrixOp::getTraffic(const TrafficScalars &) {
   return {0, getResult().getType().bytes()};
 }
 
-/// Read and written.
-Traffic TransposeOp::getTraffic(const TrafficScalars &) {
-  SmemType source = getSource().getType();
-  return {0, 2 * kRows * source.getColumns() * source.elementBytes()};
-}
-
 Traffic StoreMatrixOp::getTraffic(const TrafficScalars &) {
   FragType fragment = getFragment().getType();
   return {0, fragment.getRows() * fragment.getColumns() *

@@ -133,6 +133,12 @@ class _Packed(NamedTuple):
     kept: bool
 
 
+def _tell_types(request: Any, named: dict[str, Array]) -> None:
+    """Says of k and v what they are of, where that is not what q is of."""
+    if named["k"].dtype != named["q"].dtype:
+        request.kv_dtype = named["k"].dtype.encode()
+
+
 def _pack(direction: str, named: dict[str, Array],
           places: Sequence[str], mask: str, scale: Optional[float],
           machine: Optional[str], schedule: Optional[str],
@@ -152,6 +158,7 @@ def _pack(direction: str, named: dict[str, Array],
         _native.encode(machine, "machine"),
         _native.encode(schedule, "schedule"),
         _native.encode(precision, "precision"), *more)
+    _tell_types(request, named)
     packed = dict(zip(named, buffers(tuple(named.values()), tuple(named))))
     for name in (LOW, *LISTS, *TRANSPOSED, *PLACES):
         if name in packed:
@@ -230,6 +237,7 @@ def bind_ragged(direction: str, named: dict[str, Array],
         options.scale or 0.0, _native.encode(options.machine, "machine"),
         _native.encode(options.schedule, "schedule"),
         _native.encode(options.precision, "precision"), *more)
+    _tell_types(request, named)
     packed = dict(zip(named, buffers(tuple(named.values()), tuple(named))))
     if LOW in packed:
         request.lse_low = ctypes.pointer(packed[LOW])

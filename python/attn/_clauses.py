@@ -234,13 +234,14 @@ def _made(sizes: tuple[int, ...], given: dict[str, Any]) -> _Maker:
 
 def scale_like(value: Any, q: Any, argument: str) -> Any:
     """A scale of an operand as an array of rank 2, on the GPU of q: numbers,
-    and tensors with one of them, become [1, 1]."""
+    and tensors with one of them, become [1, 1], and one for each key head a
+    row."""
     if value is None:
         return None
     if is_torch(value):
         if value.numel() == 1 and value.dim() != 2:
             value = value.reshape(1, 1)
-        return value
+        return value[None] if value.dim() == 1 else value
     if not isinstance(value, numbers.Real) or isinstance(value, bool):
         if is_array(value):
             return value

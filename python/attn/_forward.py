@@ -101,9 +101,10 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
 
     With f8e4m3 inputs o is bf16, head_dim and head_dim_v are multiples of 16
     up to 256, and rows begin at multiples of 16 bytes.  Weights are rounded to
-    f8e4m3 too, which costs about 3 % of error against exact weights.  Tensors
-    that were divided by q_scale, k_scale and v_scale when they were rounded
-    are put right by these.
+    f8e4m3 too, which costs about 3 % of error against exact weights.  With a q
+    of bf16 or f16 beside k and v of f8e4m3 products are those of q, and so is
+    the type of o.  Tensors that were divided by q_scale, k_scale and v_scale
+    when they were rounded are put right by these.
 
     causal      query i sees keys j <= i, counted from the first query and
                 key; queries behind a cache of keys need

@@ -171,12 +171,13 @@ def _check_values(v_cache: Optional[Tensor], v_head_dim: Any,
 def _check_types(q: Tensor, k_cache: Tensor, v_cache: Tensor) -> None:
     if q.dtype == k_cache.dtype == v_cache.dtype:
         return
-    hint = ""
-    if k_cache.dtype in EIGHT_BITS and q.dtype not in EIGHT_BITS:
-        hint = (f"; a cache of {k_cache.dtype} has queries of that type: round "
-                f"q / q_descale to it, and give q_descale")
-    raise TypeError(f"expects q, k_cache and v_cache of one type, but got "
-                    f"{q.dtype}, {k_cache.dtype} and {v_cache.dtype}{hint}")
+    if (q.dtype in (torch.bfloat16, torch.float16)
+            and k_cache.dtype == v_cache.dtype and k_cache.dtype in EIGHT_BITS):
+        return
+    raise TypeError(f"expects q, k_cache and v_cache of one type, or both "
+                    f"caches of float8_e4m3fn under queries of bfloat16 or "
+                    f"float16, but got {q.dtype}, {k_cache.dtype} and "
+                    f"{v_cache.dtype}")
 
 
 def _sequences(q: Tensor, cu_seqlens_q: Any,
@@ -309,16 +310,17 @@ def attention_with_kvcache(
     softcap        scores become softcap * tanh(score / softcap)
     q_descale, k_descale, v_descale  what q, k_cache and v_cache are to be
                    multiplied by: f32 [batch, kv_heads] on the GPU, either of
-                   which may be 1, or a number.  They are read when the kernel
-                   runs; those of q and k are not negative
+                   which may be 1, or [kv_heads], or a number.  They are read
+                   when the kernel runs; those of q and k are not negative
     num_splits     blocks that share the keys of a sequence: 0 is derived
     schedule       overrules the choice, as in attn.forward
     check          wait for lengths and table, and see whether they are in
                    range; an entry that is no page is undefined without it
 
-    On Hopper all three may be float8_e4m3fn, of which o is bf16: the bytes of
-    a step are then half of those of bf16.  head_dim and head_dim_v are
-    multiples of 16.
+    On Hopper both caches may be float8_e4m3fn under queries of bfloat16 or
+    float16: the bytes of a step are then half of those of 16 bits, and products
+    are those of q.  Or all three are, of which o is bf16, and products are of
+    8 bits.  head_dim and head_dim_v are multiples of 16 in both cases.
 
     Nothing waits for the GPU: a captured CUDA graph is right for the lengths
     and pages that it finds when it is replayed.  There are no gradients.

@@ -29,6 +29,8 @@ NAMES = ("q", "k", "v", "o", "lse", "lse_low")
 #: Arrays with one number of f32 for each query, and with several.
 STATISTICS = ("lse", "lse_low", "dlse")
 OF_F32 = (*STATISTICS, "block_rows")
+#: What a cache may be of, and under which queries.
+NARROW, WIDE = "f8e4m3", ("bf16", "f16")
 
 _lock = threading.Lock()
 #: Bound calls, forward and backward, by all that they depend on.
@@ -76,6 +78,26 @@ class Call(NamedTuple):
     lse_words: int
 
 
+def _check_types(named: Sequence[tuple[str, Array]]) -> None:
+    """One type, but for o of 8 bits, and for k and v of a cache of them."""
+    types = {name: array.dtype for name, array in named}
+    dtype = types["q"]
+    result = result_dtype(dtype)
+    narrow = (types["k"] == types["v"] == NARROW and dtype in WIDE
+              and "do" not in types)
+    if all(of == (result if name in ("o", "do") else
+                  NARROW if narrow and name in "kv" else dtype)
+           for name, of in types.items()):
+        return
+    texts = ", ".join(f"{name} {of}" for name, of in types.items())
+    rule = "" if result == dtype else f" of q, k and v, and o of {result}"
+    hint = ""
+    if dtype in WIDE and "do" not in types and NARROW in (types["k"],
+                                                          types["v"]):
+        hint = f", or k and v both of {NARROW}"
+    raise TypeError(f"expects one element type{rule}{hint}, but got {texts}")
+
+
 def check_together(named: Sequence[tuple[str, Array]],
                    written: Collection[str]) -> None:
     """What must hold before the library can compare shapes."""
@@ -88,14 +110,7 @@ def check_together(named: Sequence[tuple[str, Array]],
                 f"expects {name} of rank {rank}, but got {shapes}; shapes are "
                 f"q [batch, heads, queries, head_dim], k [batch, kv_heads, "
                 f"keys, head_dim], v [batch, kv_heads, keys, head_dim_v]")
-    main = [(n, a) for n, a in named if n not in OF_F32]
-    dtype = next(a.dtype for n, a in main if n == "q")
-    result = result_dtype(dtype)
-    if any(a.dtype != (result if n in ("o", "do") else dtype)
-           for n, a in main):
-        texts = ", ".join(f"{n} {a.dtype}" for n, a in main)
-        rule = "" if result == dtype else f" of q, k and v, and o of {result}"
-        raise TypeError(f"expects one element type{rule}, but got {texts}")
+    _check_types([(n, a) for n, a in named if n not in OF_F32])
     for name, array in named:
         if name in OF_F32 and array.dtype != "f32":
             raise TypeError(f"expects {name} of f32, but got {array.dtype}")

@@ -46,7 +46,8 @@ class Problem(ctypes.Structure):
                 ("deterministic", ctypes.c_int32),
                 ("with_dlse", ctypes.c_int32),
                 ("keeps_weights", ctypes.c_int32),
-                ("with_lse_low", ctypes.c_int64)]
+                ("with_lse_low", ctypes.c_int64),
+                ("kv_dtype", ctypes.c_char_p)]
 
 
 class Buffer(ctypes.Structure):
@@ -101,7 +102,8 @@ class ForwardRequest(ctypes.Structure):
                 *_RAGGED, ("used_keys", ctypes.POINTER(Buffer)),
                 ("page_table", ctypes.POINTER(Buffer)),
                 ("used_keys_bits", ctypes.c_int64),
-                ("values_of_keys", ctypes.c_int64)]
+                ("values_of_keys", ctypes.c_int64),
+                ("kv_dtype", ctypes.c_char_p)]
 
 
 class BackwardRequest(ctypes.Structure):

@@ -127,6 +127,8 @@ class Problem:
     gradient of the log-sum-exp comes in, and `lse` says nothing.
     `keeps_weights` is of `forward` with keep_weights, or of `backward` with
     what that gave, and `lse_low` likewise of the low word of the log-sum-exp.
+    `kv_dtype` is that of k and v: None, as q, or "f8e4m3" under a q of "bf16"
+    or "f16", forward.
 
     >>> Problem(heads=32, kv_heads=8, head_dim=128, mask="causal").keys
     """
@@ -149,6 +151,7 @@ class Problem:
     dlse: bool = False
     keeps_weights: bool = False
     lse_low: bool = False
+    kv_dtype: Optional[str] = None
 
     @property
     def text(self) -> str:
@@ -187,7 +190,9 @@ class Problem:
             _native.encode(self.precision, "precision"),
             _native.encode(self.direction, "direction"),
             bool(self.deterministic), bool(self.dlse),
-            bool(self.keeps_weights), bool(self.lse_low))
+            bool(self.keeps_weights), bool(self.lse_low),
+            None if self.kv_dtype is None
+            else _native.encode(dtype_name(self.kv_dtype), "kv_dtype"))
 
 
 def mask_of_server(causal: bool, window_size: Sequence[Optional[int]]) -> str:

@@ -18,8 +18,8 @@ from ._arrays import Array, check_layout, result_dtype, type_name
 from ._bindings import Binding, bind_ragged
 from ._block_lists import describe_elements
 from ._dlpack import row_major
-from ._launch import (Captured, key_of_captured, launches, remember,
-                      result_strides)
+from ._launch import (NARROW, WIDE, Captured, key_of_captured, launches,
+                      remember, result_strides)
 from ._libraries import library_of
 from ._problem import integer
 from ._streams import handle_of
@@ -187,7 +187,9 @@ def check_arrays(named: dict[str, Array],
         check_cache(q, k, v, places)
     else:
         check_shapes(q.sizes, k.sizes, v.sizes)
-    if len({array.dtype for array in (q, k, v)}) > 1:
+    narrow = (k.dtype == v.dtype == NARROW and q.dtype in WIDE
+              and "do" not in named)
+    if len({array.dtype for array in (q, k, v)}) > 1 and not narrow:
         raise TypeError(f"expects one element type of q, k and v, but got "
                         f"{q.dtype}, {k.dtype} and {v.dtype}")
     _check_offsets([each for each in offsets if each[0] in OFFSETS])

@@ -17,7 +17,22 @@ CacheOptions::CacheOptions(cl::OptionCategory &category)
       lengths("lengths",
               cl::desc("Each batch entry uses as many keys as the device says, "
                        "at most --keys"),
+              cl::cat(category)),
+      kvDtype("kv-dtype", cl::value_desc("type"),
+              cl::desc("The type of K and V (default: dtype): f8e4m3 under "
+                       "queries of bf16 or f16"),
               cl::cat(category)) {}
+
+std::optional<std::string> CacheOptions::checkTypes() const {
+  if (!kvDtype.getNumOccurrences() || parseDataType(kvDtype))
+    return std::nullopt;
+  return "expects a known type of K and V, but got '" + kvDtype + "'";
+}
+
+Problem CacheOptions::typed(Problem problem, DataType type) const {
+  problem.dtype = type;
+  return withKvType(problem, parseDataType(kvDtype).value_or(type));
+}
 
 std::optional<std::string> CacheOptions::read(Problem &problem) const {
   bool isPaged = page.getNumOccurrences() > 0;

@@ -21,7 +21,12 @@ struct CacheOptions {
 
   llvm::cl::opt<int64_t> page;
   llvm::cl::opt<bool> lengths;
+  llvm::cl::opt<std::string> kvDtype;
 
+  /// A sentence when the type of K and V is none.
+  std::optional<std::string> checkTypes() const;
+  /// The problem with Q of that type, and K and V of it or of their own.
+  Problem typed(Problem problem, DataType type) const;
   /// Says of a problem where its keys lie; or a sentence.
   std::optional<std::string> read(Problem &problem) const;
 };

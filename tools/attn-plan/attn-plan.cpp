@@ -334,10 +334,8 @@ static int runSurvey(const Options &options, Format format, Problem problem,
     return status;
   std::vector<SurveyCell> cells;
   for (const Machine &machine : machines)
-    for (DataType type : types) {
-      problem.dtype = type;
-      cells.push_back(surveyCell(problem, machine));
-    }
+    for (DataType type : types)
+      cells.push_back(surveyCell(options.cache.typed(problem, type), machine));
   if (llvm::none_of(cells, [](const SurveyCell &one) { return one.hasPlan(); }))
     return fail("no plan fits any of the machines",
                 cells.front().machine.name + ": " + cells.front().whyNot);
@@ -379,7 +377,7 @@ static int runSweep(const Options &options, Format format, const Swept &swept,
   bool fits = false;
   for (const Machine &machine : machines)
     for (DataType type : types) {
-      problem.dtype = type;
+      problem = options.cache.typed(problem, type);
       Sweep &sweep = sweeps.emplace_back();
       sweep.field = swept.field;
       for (int64_t value : swept.values) {
@@ -484,7 +482,9 @@ static int run(const Options &options) {
                   ", which the file tells, but got both");
   if (auto sentence = options.sequences.read(problem))
     return fail(*sentence);
-  problem.dtype = types.front();
+  if (auto complaint = options.cache.checkTypes())
+    return fail(*complaint, "known types: bf16, f16, f32, f8e4m3");
+  problem = options.cache.typed(problem, types.front());
   if (auto sentence = options.cache.read(problem))
     return fail(*sentence);
   if ((options.pictures.any() || *format == Format::explain) &&

@@ -266,6 +266,8 @@ static std::string describe(const Attention &attention) {
   std::string text;
   if (p.dtype == DataType::f32)
     text = " as " + std::string(name(p.precision));
+  if (p.kvDtype)
+    text = " with k and v in " + std::string(name(*p.kvDtype));
   text.insert(0, name(p.dtype));
   if (attention.isBackward())
     text.insert(0, "gradients, ");

@@ -38,7 +38,8 @@ def read_problems():
     queries and keys of those that are listed for each head.  `ragged` is the
     type of offsets of sequences, as many as `batch`; with `used`, the type of
     numbers of used keys, only queries have some, and each of the `batch` has
-    `keys`, in pages of `page` if it says so.  `clauses` is the
+    `keys`, in pages of `page` if it says so.  `kv_dtype` is the type of k and v
+    where it is another.  `clauses` is the
     text of others, that read %x0, %x1, .. of the types in `captures`."""
     with open(PROBLEMS, encoding="utf-8") as f:
         return [json.loads(line) for line in f]
@@ -56,6 +57,8 @@ def name_of(problem):
                                "lse", "low", "precision") if problem.get(key)]
     if problem.get("ragged"):
         clauses.append(f"ragged {problem['ragged']}")
+    if problem.get("kv_dtype"):
+        clauses.append(f"keys {problem['kv_dtype']}")
     if problem.get("used"):
         clauses.append(f"used {problem['used']}")
     if problem.get("page"):
@@ -85,6 +88,7 @@ def types_of(problem):
     batch, heads, kv_heads, queries, keys, d, e = problem["sizes"]
     element = {"f8e4m3": "f8E4M3FN"}.get(problem["dtype"], problem["dtype"])
     result = "bf16" if element == "f8E4M3FN" else element
+    of_keys = {"f8e4m3": "f8E4M3FN"}.get(problem.get("kv_dtype"), element)
 
     def array(*sizes, of=element):
         return f"tensor<{'x'.join(map(str, sizes))}x{of}>"
@@ -94,10 +98,11 @@ def types_of(problem):
 
         def rows_of_keys(columns):
             if not problem.get("used"):
-                return array(keys, kv_heads, columns)
+                return array(keys, kv_heads, columns, of=of_keys)
             if page := problem.get("page"):
-                return array(batch * keys // page, kv_heads, page, columns)
-            return array(batch, kv_heads, keys, columns)
+                return array(batch * keys // page, kv_heads, page, columns,
+                             of=of_keys)
+            return array(batch, kv_heads, keys, columns, of=of_keys)
 
         return {
             "q": array(queries, heads, d), "k": rows_of_keys(d),
@@ -115,8 +120,8 @@ def types_of(problem):
     blocks = 2 * -(-keys // 256)
     return {
         "q": array(batch, heads, queries, d),
-        "k": array(batch, kv_heads, keys, d),
-        "v": array(batch, kv_heads, keys, e),
+        "k": array(batch, kv_heads, keys, d, of=of_keys),
+        "v": array(batch, kv_heads, keys, e, of=of_keys),
         "o": array(batch, heads, queries, e, of=result),
         "do": array(batch, heads, queries, e, of=result),
         "lse": row, "low": row, "dlse": row,

@@ -7,11 +7,12 @@
 First o and lse of random problems against fp64: grouped heads, one query to
 eight, every mask, keys that fill no tile, more parts than tiles of keys, rows
 that see nothing; and caches of which each sequence has some tokens, in order or
-in shuffled pages, of 16 bits or of eight with scales, with NaN behind them.  Then the rate at which K and V are read, in GB/s, where every
+in shuffled pages, of 16 bits or of eight with scales, under queries of either,
+with NaN behind them.  Then the rate at which K and V are read, in GB/s, where every
 byte counts once, of the derived choice, and of PyTorch's attention by cuDNN and
 by FlashAttention-2 beside it; and of the same cache with lengths, in pages, and
-of eight bits, whose bytes are half; and of latent vectors, where values are
-columns of keys (latent.py).
+of eight bits, whose bytes are half, under queries of eight bits and of 16; and
+of latent vectors, where values are columns of keys (latent.py).
 All take turns, and L2 is overwritten before each call.  With --sweep also the time of many tiles and numbers of parts, from which
 constants of the cost model are fitted.  Needs the package and PyTorch.  The
 exit status is 1 when a result is wrong.
@@ -221,17 +222,22 @@ def wrong_placed(seed: int) -> list[str]:
     splits = draw.choice((0, 0, 2, 7))
     used = [draw.choice((0, 1, keys, draw.randint(0, keys))) for _ in range(batch)]
     drawn = torch.bfloat16 if dtype == EIGHT_BITS else dtype
+    narrow = dtype == EIGHT_BITS or draw.random() < 0.5
     q = rows(batch, queries, kv_heads * group, dim, drawn)
     k, v = (rows(batch, keys, kv_heads, dim, drawn) for _ in "kv")
     wide, scales = [q, k, v], {}
-    if dtype == EIGHT_BITS:
-        for name, tensor in zip("qkv", wide):
+    if narrow:
+        few = [q, k, v]
+        for number, name in enumerate("qkv"):
+            if name == "q" and dtype != EIGHT_BITS:
+                continue
             of = (batch if draw.random() < 0.5 else 1,
                   kv_heads if draw.random() < 0.5 else 1)
-            scales[f"{name}_descale"] = torch.rand(*of, device="cuda") + 0.5
-        (q, k, v), wide = zip(*(
-            rounded(t, scale.expand(batch, kv_heads))
-            for t, scale in zip(wide, scales.values())))
+            scale = torch.rand(*of, device="cuda") + 0.5
+            scales[f"{name}_descale"] = scale
+            few[number], wide[number] = rounded(
+                wide[number], scale.expand(batch, kv_heads))
+        q, k, v = few
     exact, lse_exact = [], []
     mask = ("none" if not causal and window == (-1, -1) else "causal_bottom_right"
             if window == (-1, -1) else f"window<{window[0]}, {0 if causal else window[1]}>")
@@ -248,7 +254,7 @@ def wrong_placed(seed: int) -> list[str]:
     for number, length in enumerate(used):
         for tensor in (k, v):
             tensor[number, length:] = torch.full(
-                (), float("nan"), device="cuda").to(dtype)
+                (), float("nan"), device="cuda").to(tensor.dtype)
     table = None
     if page:
         order = torch.randperm(batch * keys // page, device="cuda")
@@ -269,7 +275,7 @@ def wrong_placed(seed: int) -> list[str]:
                       reference.lse_tolerance(dtype, dim))}
     where = (f"placed {seed}: {batch} x {kv_heads * group}/{kv_heads} heads, "
              f"{queries} queries, {used} of {keys} keys, pages of {page}, d {dim}, "
-             f"{dtype}, {mask}, {splits} splits")
+             f"{dtype} on {k.dtype}, {mask}, {splits} splits")
     return [f"{where}: {name} is off by {error:.1e}, limit {most:.0e}"
             for name, (error, most) in errors.items() if not error <= most]
 
@@ -302,10 +308,23 @@ def placed(clock: Clock, batch: int, keys: int) -> list[dict[str, Any]]:
             *few, cache_seqlens=lengths, q_descale=scale, k_descale=scale,
             v_descale=scale)
     calls["eight bits"] = in_eight_bits
+    table = torch.randperm(batch * keys // 64, device="cuda").view(
+        batch, -1).int()
+    pools = [t.view(-1, 64, 8, DIM) for t in few[1:]]
+    for name, caches, more in (
+            ("eight bits of keys", few[1:], {}),
+            ("eight bits of keys in pages of 64", pools,
+             {"page_table": table})):
+        def on_eight_bits(caches: list[torch.Tensor] = caches,
+                          more: dict[str, Any] = more) -> Any:
+            return attn.attention_with_kvcache(
+                q, *caches, cache_seqlens=lengths, k_descale=scale,
+                v_descale=scale, **more)
+        calls[name] = on_eight_bits
     calls = {name: call for name, call in calls.items() if runs(call)}
     times = clock.in_turns(calls)
     elements = 2 * batch * 8 * keys * DIM
-    sizes = {name: elements * (1 if name == "eight bits" else q.element_size())
+    sizes = {name: elements * (1 if "eight bits" in name else q.element_size())
              for name in calls}
     print(f"{batch:4} x {keys:6} keys 32/8: "
           + ", ".join(f"{name} {sizes[name] / 1e9 / t:5.0f} ({1e6 * t:.1f} us)"

@@ -267,7 +267,8 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     - (C3) Q, K, V, O, W and R have rank 4, LSE and its low word have rank 3.
       Ragged, one less.
     - (C4) A memref has a strided layout whose innermost stride is 1.
-    - (C5) Q, K and V have one element type: bf16, f16, f32 or f8E4M3FN.
+    - (C5) Q, K and V have one element type: bf16, f16, f32 or f8E4M3FN; or K
+      and V, as those of a cache, have f8E4M3FN under a Q of bf16 or f16.
     - (C6) O has the element type of Q, or bf16 if that is f8E4M3FN; W has that
       of Q, LSE, its low word and R have f32.
     - (C7) Q, K and V have the same batch size, unless they are ragged.
@@ -292,9 +293,9 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     - (C15) The scale is finite.
     - (C16) An output memref is none of Q, K and V.
     - (C17) The alignment is a power of two, at least the bytes of an element
-      and at most 16.
+      of K and at most 16.
     - (C18) A precision is given for operands of f32 only.
-    - (C19) Weights are kept of bf16 and f16 only.
+    - (C19) Weights are kept of bf16 and f16 only, and of operands of one type.
     - (C20) Offsets and strides of a memref are 0 or more, and it ends within
       2^44 bytes of its beginning. Elements of an output lie apart: sorted by
       size, each stride is beyond all that the smaller ones reach.

@@ -19,11 +19,12 @@ namespace attn {
 inline constexpr int64_t kMostWgmmaColumns = 256;
 
 /// What who asks makes of wgmma: for head dimensions up to `mostHeadDim`; of
-/// f32, if its factors are split; and rows of any length and at any address, if
-/// the copy engine sees none of them (`rewrites`).
+/// f32, if its factors are split; rows of any length and at any address, if
+/// the copy engine sees none of them (`rewrites`); and K and V of another type
+/// than Q, if they become of one (`widens`).
 struct WgmmaUse {
   int64_t mostHeadDim = kMostWgmmaColumns;
-  bool splits = false, rewrites = false;
+  bool splits = false, rewrites = false, widens = false;
 };
 
 /// A sentence when a family cannot be used for this problem on this machine.

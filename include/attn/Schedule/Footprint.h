@@ -20,7 +20,9 @@
 /// them, and the staging is bf16: 2·16 + 6·16 + 16 KiB and 192 bytes.  What is
 /// split has its parts there, of bf16, and a ring through which f32 comes a few
 /// rows at a time; O is stored from registers.  With 128 queries, 64 keys and
-/// one stage: 3·(32 + 16 + 16) + 4·8 KiB and 224 bytes.
+/// one stage: 3·(32 + 16 + 16) + 4·8 KiB and 224 bytes.  K and V of f8e4m3
+/// under Q of bf16 have rings of two blocks more, in bf16: with 64 queries, 64
+/// keys and four stages 16 + 4·(8 + 8) + 2·(16 + 16) + 8 KiB and 304 bytes.
 ///
 /// A pipeline of products has one ring of pairs of factors, of 128 + `width`
 /// rows of a panel each, and a staging buffer of 128 rows as wide: with three
@@ -103,19 +105,22 @@ inline constexpr int64_t kMaxRegistersPerThread = 255, kMostThreads = 1024;
 /// are more, each is made anew.
 inline constexpr int64_t kMostKeptDescriptors = 10;
 
+/// Who rewrites what the producer loads, in warps of its own.
+enum class Helper { none, transposer, splitter, widener };
+
 /// How the warpgroups of a pipeline share the registers of a multiprocessor.
 struct RegisterBudget {
   int64_t producer, consumer; ///< per thread
   int64_t others = 1;         ///< warpgroups beside the consumers
 
-  /// Warps beside the producer's, for what transposes or splits.
+  /// Warps beside the producer's, for what transposes, splits or widens.
   int64_t helperWarps() const { return 4 * others - 1; }
 };
-/// Warps that transpose or split share the producer's registers: those that it
-/// leaves of its warpgroup, and of more where they split.  One that `merges`
-/// draws tiles of several kinds.
+/// Warps of a helper share the producer's registers: those that it leaves of
+/// its warpgroup, and of more where they split, or widen for one of consumers.
+/// One that `merges` draws tiles of several kinds.
 RegisterBudget registerBudget(int64_t consumerWarpgroups,
-                              bool transposes = false, bool splits = false,
+                              Helper helper = Helper::none,
                               bool merges = false);
 
 /// The ring through which f32 comes that is split in pieces of so many rows,

@@ -199,6 +199,8 @@ struct Problem {
   std::optional<Ragged> ragged;
   Placement place;
   OperandScales scales;
+  /// Of K and V, if it is not that of Q: those of a cache have 8 bits.
+  std::optional<DataType> kvDtype;
   /// Forward: the log-sum-exp of every row is a result too.
   bool lse = true;
   /// Forward: and so is its low word, what it lacks as an f32, of which both
@@ -281,6 +283,16 @@ struct Visible {
 
 /// Tensor-core products for each product of the problem.
 int64_t productsPerProduct(const Problem &problem);
+
+/// The type of K and V, and the same problem with that one.
+DataType kvTypeOf(const Problem &problem);
+Problem withKvType(const Problem &problem, DataType type);
+
+/// A sentence when K and V cannot have their type beside that of Q.
+std::optional<std::string> checkKvType(const Problem &problem);
+
+/// Bytes of a key: of its rows of K and V, or of K if that has V.
+int64_t bytesOfKey(const Problem &problem);
 
 /// Bytes of the narrowest input's elements.
 int64_t leastBytes(const Problem &problem);

@@ -73,6 +73,8 @@ struct Form {
   int64_t mostHeadDim = kMostWgmmaColumns;
   /// Whether factors that need it are split in parts (`needsSplit`).
   bool splits = false;
+  /// Whether K and V of another type than Q become of that (`needsWidening`).
+  bool widens = false;
   /// Whether a launch before the others rewrites all inputs, and results leave
   /// from registers: rows then are of any length and at any address.
   bool rewrites = false;

@@ -78,12 +78,23 @@ int64_t valueOf(Extent extent, const Problem &problem);
 /// or left to the caller; or it is of the launches alone.
 enum class Flow { none, in, out, scratch };
 
-/// The type of the elements, or of a number: that of Q, K and V, or of O; of
+/// The type of the elements, or of a number: that of Q, of K and V, or of O; of
 /// scores that wait, which are of the input's type or parts of it; any type
 /// that O may have; or always the same.
 /// Of what regions read it is any that they read; of whole numbers i32
 /// or i64.
-enum class Element { input, result, scores, any, read, whole, i32, f16, f32 };
+enum class Element {
+  input,
+  keys,
+  result,
+  scores,
+  any,
+  read,
+  whole,
+  i32,
+  f16,
+  f32
+};
 
 /// Whose memory it is.
 enum class Memory {

@@ -223,6 +223,7 @@ verb::Load load(Tensor tensor, Level level, int64_t buffers = 1);
 verb::Stream stream(Tensor tensor, Level level);
 verb::Absorb absorb(Tensor tensor, int64_t slots = 0);
 verb::Transpose transpose(Tensor tensor);
+verb::Widen widen(Tensor tensor);
 verb::Split split(Tensor tensor);
 verb::Multiply multiply(Tensor out, Tensor a, Tensor b);
 verb::Softmax softmax(Tensor scores);

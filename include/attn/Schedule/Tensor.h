@@ -65,6 +65,9 @@ int64_t equalPart(const Problem &problem, Axis axis, int64_t group);
 int64_t wordsPerElement(Tensor tensor, const Problem &problem);
 /// Bytes per element position in memory; accumulators and statistics are f32.
 int64_t bytesPerElement(Tensor tensor, const Problem &problem);
+/// The same as products find it in shared memory, behind what rewrites it in
+/// the type of another factor (`widen`).
+int64_t bytesAsFactor(Tensor tensor, const Problem &problem);
 /// Inputs that are matrices: Q, K, V; backward also O and dO.
 bool isInput(Tensor tensor, const Problem &problem);
 /// Results have the type of the inputs, or bf16 if that has 8 bits.
@@ -73,6 +76,12 @@ DataType resultType(const Problem &problem);
 /// wgmma takes 16-bit elements in either order, all others only in that of
 /// what is contracted; where this is false, `transpose` does nothing.
 bool needsTranspose(const Problem &problem);
+/// Whether K and V have another type than Q: both factors of a product have
+/// one, so what streams is rewritten in that of Q.
+bool needsWidening(const Problem &problem);
+/// Blocks of K and of V that are rewritten while others are multiplied: the one
+/// that is, and the next.
+inline constexpr int64_t kWidenedStages = 2;
 /// Whether tensor cores of pipelines take factors only in parts: of f32 three
 /// of bf16, of whose nine products the six largest are added up.
 bool needsSplit(const Problem &problem);

@@ -134,6 +134,12 @@ struct Transpose {
   Tensor tensor;
 };
 
+/// Rewrites a streamed tile in the type of Q in a ring of its own, if it has
+/// another (`needsWidening`).
+struct Widen {
+  Tensor tensor;
+};
+
 /// Rewrites a loaded or streamed tile as several of 16 bits, which take its
 /// place, if wgmma has no better way (`needsSplit`).
 struct Split {
@@ -199,7 +205,7 @@ struct Store {
 };
 
 using Any = std::variant<Loop, Share, Hold, Load, Stream, Absorb, Transpose,
-                         Split, Multiply, Softmax, Weigh, Differentiate,
+                         Widen, Split, Multiply, Softmax, Weigh, Differentiate,
                          Rescale, Spill, Reduce, Store>;
 
 /// One of several verbs, for a case of `match` that needs to know no more.
@@ -261,6 +267,9 @@ Level levelOf(const Node &node);
 bool putsInSmem(const Node &node);
 /// Whether its tile takes room of fast memory.
 bool occupies(const Node &node);
+
+/// Whether it rewrites a tile that tensor cores take as it is.
+bool isIdle(const Node &node, const Problem &problem);
 
 /// Bytes per element position that a verb moves: O and dQ are accumulators
 /// unless they are stored, and parts are several.

@@ -260,31 +260,6 @@ def Tile_LoadMatrixOp : Tile_Op<"load_matrix", [MemoryEffects<[MemRead]>,
   let hasVerifier = 1;
 }
 
-def Tile_TransposeOp : Tile_Op<"transpose",
-    [MemoryEffects<[MemRead, MemWrite]>,
-    DeclareOpInterfaceMethods<Tile_TrafficInterface>]> {
-  let summary = "transposes rows of an 8-bit matrix in shared memory";
-  let description = [{
-    Per warp: rows `row .. row + 31` of a stage, with all their columns, become
-    columns `row ..` of a stage of the target.  `row` is a multiple of 32.
-
-    wgmma contracts 8-bit factors along the columns only, so the V of O += P V
-    (keys x d) must become its transpose (d x keys), in the layout that suits a
-    P in registers.
-  }];
-  let arguments = (ins Tile_Smem:$source, I32:$source_stage, I32:$row,
-                       Tile_Smem:$target, I32:$target_stage);
-  let assemblyFormat = [{
-    $source `[` $source_stage `,` $row `]` `to` $target `[` $target_stage `]`
-    attr-dict `:` type($source) `to` type($target)
-  }];
-  let hasVerifier = 1;
-  let extraClassDeclaration = [{
-    /// Rows that an execution of the op transposes.
-    static constexpr int64_t kRows = 32;
-  }];
-}
-
 def Tile_StoreMatrixOp : Tile_Op<"store_matrix", [AttrSizedOperandSegments,
     MemoryEffects<[MemWrite]>,
     DeclareOpInterfaceMethods<Tile_TrafficInterface>]> {
@@ -472,6 +447,7 @@ def Tile_CastOp : Tile_Op<"cast", [Pure]> {
   let hasVerifier = 1;
 }
 
+include "attn/Tile/TileRewriteOps.td"
 include "attn/Tile/TileSplitOps.td"
 
 def Tile_ExtractOp : Tile_Op<"extract", [Pure]> {

@@ -113,10 +113,10 @@ bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
         choice.builder, p.dtype, p.precision, p.headDim, p.headDimV,
         p.mask.kind, p.lse, p.direction, p.deterministic, p.dlse, p.lseLow,
         p.keepsWeights, p.clauses.sinks, r.gradients, offsetBits(p),
-        p.place.usedKeysBits, p.place.pageRows, p.scales.q, p.scales.k,
-        p.scales.v, r.tiles.str(), r.launch, r.minBlocksPerSm, r.sms, r.l2Bytes,
-        r.smemBytes, r.scale > 0, r.alignments, flags, blocks.queries,
-        blocks.keys, numbersOf(p.bands));
+        p.place.usedKeysBits, p.place.pageRows, kvTypeOf(p), p.scales.q,
+        p.scales.k, p.scales.v, r.tiles.str(), r.launch, r.minBlocksPerSm,
+        r.sms, r.l2Bytes, r.smemBytes, r.scale > 0, r.alignments, flags,
+        blocks.queries, blocks.keys, numbersOf(p.bands));
   };
   return key(a) == key(b) && sameRegion(a.request.sees, b.request.sees) &&
          sameRegion(a.request.score, b.request.score);
@@ -130,6 +130,8 @@ std::string attn::kernelName(const KernelChoice &choice) {
     result += "_" + std::to_string(p.headDimV);
   if (p.dtype == DataType::f32)
     result += "_" + std::string(name(p.precision));
+  if (p.kvDtype)
+    result += "_kv_" + std::string(name(*p.kvDtype));
   std::string mask = str(p.mask);
   if (!p.mask.isOpen())
     result += "_" + mask.substr(0, mask.find('<'));

@@ -66,6 +66,9 @@ static Need needOf(Operation *op) {
       })
       .Case<StoreTransposedOp, TransposeOp>(
           [](auto) { return Result{"stmatrix", 90}; })
+      .Case([](WidenRowsOp op) {
+        return needOfElement(op.getSource().getType().getElementType());
+      })
       .Case<WgmmaOp, WgmmaWaitOp>([](auto) {
         return Result{"wgmma", 90, /*isAccelerated=*/true,
                       /*isOnlyThere=*/true};

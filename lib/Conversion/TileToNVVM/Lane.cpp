@@ -175,3 +175,12 @@ Value Lane::shuffleXor(Value value, int64_t mask) {
                               i32(31), NVVM::ShflKind::bfly,
                               /*return_value_and_is_valid=*/UnitAttr());
 }
+
+void attn::storeFour(Lane &b, Value pointer, const Registers &words) {
+  constexpr int64_t pieceBytes = 16;
+  Type four = VectorType::get({4}, b.getI32Type());
+  Value piece = LLVM::UndefOp::create(b, four);
+  for (auto [i, word] : llvm::enumerate(words))
+    piece = LLVM::InsertElementOp::create(b, piece, word, b.i32(int64_t(i)));
+  LLVM::StoreOp::create(b, piece, pointer, pieceBytes);
+}

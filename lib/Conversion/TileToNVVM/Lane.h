@@ -123,6 +123,9 @@ mlir::Value placeInRow(Lane &b, tile::SmemType buffer, mlir::Value column,
 /// Registers of a 1:N-converted value.
 using Registers = llvm::SmallVector<mlir::Value>;
 
+/// Stores four registers, a piece of 16 bytes.
+void storeFour(Lane &b, mlir::Value pointer, const Registers &words);
+
 /// A converted `!tile.view`: address of row 0, bytes between rows, row count.
 struct ViewValues {
   explicit ViewValues(mlir::ValueRange values)
@@ -162,6 +165,8 @@ void populateTmaPatterns(const mlir::TypeConverter &converter,
 void populateTransposePatterns(const mlir::TypeConverter &converter,
                                mlir::RewritePatternSet &patterns);
 void populateSplitPatterns(const mlir::TypeConverter &converter,
+                           mlir::RewritePatternSet &patterns);
+void populateWidenPatterns(const mlir::TypeConverter &converter,
                            mlir::RewritePatternSet &patterns);
 void populateWgmmaPatterns(const mlir::TypeConverter &converter,
                            mlir::RewritePatternSet &patterns);

@@ -83,15 +83,6 @@ private:
   Value perturbation, smaller, most;
 };
 
-/// Stores four registers, a piece.
-void storeFour(Lane &b, Value pointer, const Registers &words) {
-  Type four = VectorType::get({4}, b.getI32Type());
-  Value piece = LLVM::UndefOp::create(b, four);
-  for (auto [i, word] : llvm::enumerate(words))
-    piece = LLVM::InsertElementOp::create(b, piece, word, b.i32(int64_t(i)));
-  LLVM::StoreOp::create(b, piece, pointer, kPieceBytes);
-}
-
 /// A 16 x 16 piece of a factor is two 16 x 8 pieces of the accumulator, side by
 /// side, as in a cast.
 struct SplitBf16Lowering : OpConversionPattern<SplitBf16Op> {

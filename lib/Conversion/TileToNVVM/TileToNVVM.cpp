@@ -75,6 +75,7 @@ struct TileToNVVMPass : attn::impl::TileToNVVMPassBase<TileToNVVMPass> {
     populateTmaPatterns(types, patterns);
     populateTransposePatterns(types, patterns);
     populateSplitPatterns(types, patterns);
+    populateWidenPatterns(types, patterns);
     populateWgmmaPatterns(types, patterns);
     populateExchangePatterns(types, patterns);
     populateFragmentPatterns(types, patterns);

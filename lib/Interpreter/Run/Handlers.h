@@ -118,6 +118,7 @@ Step runAnyAbove(Warp &, const Instruction &);
 // Split.cpp
 Step runSplitBf16(Warp &, const Instruction &);
 Step runSplitRows(Warp &, const Instruction &);
+Step runWidenRows(Warp &, const Instruction &);
 Step runSplitF16(Warp &, const Instruction &);
 Step runSplitView(Warp &, const Instruction &);
 Step runLoadNumber(Warp &, const Instruction &);

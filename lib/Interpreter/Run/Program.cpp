@@ -88,6 +88,7 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::SplitOp) { return runSplit; })
       .Case([](tile::SplitBf16Op) { return runSplitBf16; })
       .Case([](tile::SplitRowsOp) { return runSplitRows; })
+      .Case([](tile::WidenRowsOp) { return runWidenRows; })
       .Case([](tile::SplitF16Op) { return runSplitF16; })
       .Case([](tile::SplitViewOp) { return runSplitView; })
       .Case([](tile::LoadNumberOp) { return runLoadNumber; })

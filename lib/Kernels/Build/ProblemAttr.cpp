@@ -77,6 +77,9 @@ constexpr ScaleFlag kScales[] = {{"q_scale", &OperandScales::q},
                                  {"k_scale", &OperandScales::k},
                                  {"v_scale", &OperandScales::v}};
 
+/// The type of K and V, said only where it is another.
+constexpr StringLiteral kKvDtype = "kv_dtype";
+
 /// Of a pattern, without its lists.
 constexpr StringLiteral kBlocks = "blocks", kDensity = "density",
                         kSharedBlocks = "shared_blocks";
@@ -95,6 +98,11 @@ DictionaryAttr attn::problemAttr(MLIRContext *context, const Problem &problem) {
       b.getNamedAttr("dtype", b.getStringAttr(StringRef(type))),
       b.getNamedAttr("mask", b.getStringAttr(str(problem.mask))),
       b.getNamedAttr("lse", b.getBoolAttr(problem.lse))};
+  if (problem.kvDtype) {
+    std::string_view ofKeys = name(*problem.kvDtype);
+    attributes.push_back(
+        b.getNamedAttr(kKvDtype, b.getStringAttr(StringRef(ofKeys))));
+  }
   if (problem.dtype == DataType::f32) {
     std::string_view precision = name(problem.precision);
     attributes.push_back(
@@ -170,6 +178,11 @@ std::optional<Problem> attn::problemFromAttr(DictionaryAttr attribute) {
   problem.dtype = *dtype;
   problem.mask = *parsed;
   problem.lse = lse.getValue();
+  if (auto text = attribute.getAs<StringAttr>(kKvDtype)) {
+    problem.kvDtype = parseDataType(std::string_view(text.getValue()));
+    if (!problem.kvDtype)
+      return std::nullopt;
+  }
   if (auto text = attribute.getAs<StringAttr>("precision")) {
     std::optional<Precision> precision =
         parsePrecision(std::string_view(text.getValue()));

@@ -46,6 +46,8 @@ static SmallVector<Type> elementsOf(MLIRContext *context, Element element,
   switch (element) {
   case Element::input:
     return {type(problem.dtype)};
+  case Element::keys:
+    return {type(kvTypeOf(problem))};
   case Element::result:
     return {type(resultType(problem))};
   case Element::scores:

@@ -18,7 +18,12 @@ static constexpr int64_t kStepBytes = 32, kColumns = 16;
 FlashFrame::FlashFrame(TileBuilder &b, const KernelRequest &request)
     : b(b), problem(request.problem), request(request),
       element(elementType(b.getContext(), problem.dtype)),
+      kvElement(elementType(b.getContext(), kvTypeOf(problem))),
       transposes(needsTranspose(problem)), splits(needsSplit(problem)),
+      widens(needsWidening(problem)), helper(splits       ? Helper::splitter
+                                             : widens     ? Helper::widener
+                                             : transposes ? Helper::transposer
+                                                          : Helper::none),
       parts(request.tiles), query(request.tiles.get("query")),
       key(request.tiles.get("key")), stages(request.tiles.get("stages")),
       queryStages(request.tiles.get("query_stages", 1)),
@@ -28,8 +33,7 @@ FlashFrame::FlashFrame(TileBuilder &b, const KernelRequest &request)
       overlap(request.tiles.get("overlap") != 0),
       pingPong(request.tiles.get("ping_pong") != 0),
       persistent(request.tiles.get("persistent") != 0),
-      groups(query / kGroupRows),
-      budget(registerBudget(groups, transposes, splits)),
+      groups(query / kGroupRows), budget(registerBudget(groups, helper)),
       helperWarps(budget.helperWarps()),
       dim(llvm::alignTo(problem.headDim,
                         splits ? kColumns
@@ -52,8 +56,8 @@ KernelOp FlashFrame::declare() {
     locator->declareMapsOfValues(arguments, problem);
     RowLocator::declare(arguments, b, problem.place);
   } else {
-    arguments.map(b, "k", keyRows, problem.headDim, element);
-    arguments.map(b, "v", keyRows, problem.headDimV, element);
+    arguments.map(b, "k", keyRows, problem.headDim, kvElement);
+    arguments.map(b, "v", keyRows, problem.headDimV, kvElement);
   }
   if (parts.areSeveral())
     parts.declare(arguments, b, problem);
@@ -131,8 +135,11 @@ void FlashFrame::reserve() {
     return parts;
   };
   buffersQ = allocFactor("query", queryStages, query, dim);
+  if (widens)
+    return reserveWidened();
   buffersK = allocFactor("key", stages, key, dim);
   buffersV = allocFactor("value", stages, key, dimV);
+  bufferLoadedK = buffersK.front();
   bufferLoadedV = buffersV.front();
   if (transposes)
     buffersV = {alloc("value_transposed", stages, dimV, key, element,
@@ -150,7 +157,7 @@ void FlashFrame::reserve() {
   }
   reserveStaging();
   ringQ = Ring(b, "query", queryStages, readers);
-  ringK = Ring(b, "key", stages, readers);
+  ringLoadedK = ringK = Ring(b, "key", stages, readers);
   ringLoadedV = Ring(b, "value", stages, transposes ? helperWarps : readers);
   ringV = transposes ? Ring(b, "value_transposed", stages, readers,
                             /*writers=*/helperWarps)
@@ -158,6 +165,29 @@ void FlashFrame::reserve() {
   if (transposes)
     readers += helperWarps;
   queue = queueFor(readers);
+}
+
+void FlashFrame::reserveWidened() {
+  int64_t readers = kWarpsPerGroup * groups;
+  auto rings = [&](StringRef name, int64_t columns, Value &loaded,
+                   SmallVectorImpl<Value> &factor) {
+    auto alloc = [&](const Twine &name, int64_t stages, Type element) -> Value {
+      auto type = SmemType::get(b.getContext(), stages, key, columns, element,
+                                SmemLayout::sw128);
+      return AllocOp::create(b, type, name.str());
+    };
+    loaded = alloc(name, stages, kvElement);
+    factor.push_back(alloc(name + "_widened", kWidenedStages, element));
+  };
+  rings("key", dim, bufferLoadedK, buffersK);
+  rings("value", dimV, bufferLoadedV, buffersV);
+  reserveStaging();
+  ringQ = Ring(b, "query", queryStages, readers);
+  ringLoadedK = Ring(b, "key", stages, helperWarps);
+  ringK = Ring(b, "key_widened", kWidenedStages, readers, helperWarps);
+  ringLoadedV = Ring(b, "value", stages, helperWarps);
+  ringV = Ring(b, "value_widened", kWidenedStages, readers, helperWarps);
+  queue = queueFor(readers + helperWarps);
 }
 
 void FlashFrame::reserveStaging() {

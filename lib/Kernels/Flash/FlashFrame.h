@@ -31,7 +31,7 @@ struct FlashFrame {
   /// Receives a tile; everybody but the producer does.
   Tile pop(Place message) const;
   /// Whether warps beside the producer rewrite what it loads.
-  bool hasHelper() const { return transposes || splits; }
+  bool hasHelper() const { return helper != Helper::none; }
   /// The warps of the first warpgroup.
   int64_t producerWarps() const {
     return hasHelper() ? kProducerWarps : kWarpsPerGroup;
@@ -44,9 +44,12 @@ struct FlashFrame {
   const Problem &problem;
   const KernelRequest &request;
   mlir::Type element;
-  bool transposes; ///< values have 8 bits
-  bool splits;     ///< operands are f32 and come in parts of bf16
-  KeyParts parts;  ///< whose O and LSE another kernel makes whole
+  mlir::Type kvElement; ///< of keys and values as they are loaded
+  bool transposes;      ///< values have 8 bits
+  bool splits;          ///< operands are f32 and come in parts of bf16
+  bool widens;          ///< keys and values have 8 bits, and queries 16
+  Helper helper;
+  KeyParts parts; ///< whose O and LSE another kernel makes whole
   int64_t query, key, stages, queryStages, staging;
   int64_t rowHeads; ///< whose rows a tile has (SharedTiles.h)
   int64_t headRows; ///< of each of them
@@ -69,10 +72,10 @@ struct FlashFrame {
   llvm::SmallVector<mlir::Value> buffersQ, buffersK, buffersV;
   llvm::SmallVector<mlir::Value> buffersO; ///< what O is staged in
   Ring ringQ, ringK, ringV;
-  /// Values as they are loaded: the same, but for those whose transpose has a
-  /// ring of its own.
-  mlir::Value bufferLoadedV;
-  Ring ringLoadedV;
+  /// Keys and values as they are loaded: the same, but for those that are
+  /// rewritten in a ring of their own.
+  mlir::Value bufferLoadedK, bufferLoadedV;
+  Ring ringLoadedK, ringLoadedV;
   /// Where operands that are split come to, a few rows at a time.
   mlir::Value bufferLanding;
   Ring ringLanding;
@@ -83,6 +86,8 @@ struct FlashFrame {
 
 private:
   void reserve();
+  /// Of keys and values that are rewritten in the type of queries.
+  void reserveWidened();
   /// What O is staged in, unless it leaves from registers.
   void reserveStaging();
   TileQueue queueFor(int64_t readers) const;
@@ -95,6 +100,10 @@ void produceTiles(const FlashFrame &frame);
 /// The transposer (FlashTransposer.cpp): writes the transpose of every block of
 /// values.
 void transposeValues(const FlashFrame &frame);
+
+/// The widener (FlashWidener.cpp): writes every block of keys and values in the
+/// type of queries.
+void widenKeys(const FlashFrame &frame);
 
 /// The producer and the helper of a kernel that splits (FlashSplitter.cpp):
 /// one starts loads of a few rows, the other writes the parts of every factor.

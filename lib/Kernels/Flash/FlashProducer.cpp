@@ -38,7 +38,7 @@ public:
     else
       load();
 
-    Place k = f.ringK.next(b, writer), q = f.ringQ.next(b, writer);
+    Place k = f.ringLoadedK.next(b, writer), q = f.ringQ.next(b, writer);
     message = message.next(b, kTileMessages);
     SmallVector<Value> init = first.numbers();
     init.append({k.slot, k.parity, writer.slot, writer.parity, q.slot, q.parity,
@@ -55,11 +55,11 @@ private:
 
   void loadKey(Place place, const Tile &tile, Scalar head, Scalar block) {
     if (f.locator)
-      return f.locator->loadKeys(f.ringK, place, tile, head, block,
-                                 f.buffersK.front());
+      return f.locator->loadKeys(f.ringLoadedK, place, tile, head, block,
+                                 f.bufferLoadedK);
     Value map = f.map("k");
     Corner at = Corner::ofKeys(b, map, tile, block * f.key);
-    f.ringK.load(b, place, map, at.batch, head, at.row, f.buffersK.front());
+    f.ringLoadedK.load(b, place, map, at.batch, head, at.row, f.bufferLoadedK);
   }
   void loadValue(Place place, const Tile &tile, Scalar head, Scalar block) {
     if (f.locator)
@@ -100,7 +100,7 @@ private:
       Scalar block = walk.block(step);
       loadKey(k, tile, head, block);
       loadValue(v, tile, head, walk.blockBefore(step, block));
-      k = f.ringK.next(b, k);
+      k = f.ringLoadedK.next(b, k);
       v = f.ringLoadedV.next(b, v);
       return {k.slot, k.parity, v.slot, v.parity};
     };
@@ -120,7 +120,7 @@ private:
     });
     loadValue(v, tile, head, walk.last());
     b.when(more, [&] { loadQuery(q, next); });
-    k = f.ringK.next(b, k);
+    k = f.ringLoadedK.next(b, k);
     v = f.ringLoadedV.next(b, v);
     q = f.ringQ.next(b, q);
     message = message.next(b, kTileMessages);

@@ -7,8 +7,10 @@
 // Roles.  A producer, one lane, draws tiles from a counter that the grid
 // shares, tells the others (a queue), and starts every load.  Each consumer
 // warpgroup owns 64 rows of the tile; P and O stay in its registers.  Values of
-// 8 bits pass through a transposer, which has the producer's other warps; f32
-// passes through a splitter, which has them too, and up to two warpgroups more.
+// 8 bits pass through a transposer, which has the producer's other warps; keys
+// and values of 8 bits under queries of 16 through a widener, which has them
+// too, and for one consumer a warpgroup more; f32 through a splitter, which has
+// up to two more.
 //
 // Parts.  f32 is multiplied in three parts of bf16, six products for one, all
 // of which one sum takes, small ones first.  The tensor cores cut sums off
@@ -60,9 +62,8 @@ public:
       b.role("producer", producerWarps(), budget.producer, /*singleLane=*/true,
              [&] { splits ? landOperands(*this) : produceTiles(*this); });
       if (hasHelper())
-        b.role(splits ? "splitter" : "transposer", helperWarps, budget.producer,
-               /*singleLane=*/false,
-               [&] { splits ? splitOperands(*this) : transposeValues(*this); });
+        b.role(nameOfHelper(), helperWarps, budget.producer,
+               /*singleLane=*/false, [&] { help(); });
       b.role("consumer", kWarpsPerGroup * groups, budget.consumer,
              /*singleLane=*/false, [&] { consume(); });
     });
@@ -70,6 +71,15 @@ public:
   }
 
 private:
+  StringRef nameOfHelper() const {
+    return splits ? "splitter" : widens ? "widener" : "transposer";
+  }
+  void help() {
+    splits   ? splitOperands(*this)
+    : widens ? widenKeys(*this)
+             : transposeValues(*this);
+  }
+
   //===--------------------------------------------------------------------===//
   // Consumers: products
   //===--------------------------------------------------------------------===//
@@ -249,8 +259,8 @@ private:
     if (!problem.lseLow)
       finish();
     GroupWalk nextSteps = blocks->ofGroup(b, next, groupRow);
-    Scalar joins = (b.i32(-1) < next.row) & b.boolean(overlap) &
-                   turns.mayJoin(b, steps, nextSteps, stages);
+    Scalar joins =
+        (b.i32(-1) < next.row) & b.boolean(overlap) & mayJoin(steps, nextSteps);
     ValueRange after = b.choose(
         joins,
         [&] {
@@ -273,6 +283,16 @@ private:
         {nextQ.slot, nextQ.parity, message.slot, message.parity, joins});
     llvm::append_range(result, after.drop_back(output.size()));
     return result;
+  }
+
+  /// Whether the next tile's first scores may be started before this tile's
+  /// last values are handed back.  What is widened comes K[n] V[n], so that all
+  /// values from that block on, and those of blocks that are passed over in the
+  /// next tile, come before its first keys (Turns.h has it for what is loaded).
+  Scalar mayJoin(const GroupWalk &group, const GroupWalk &next) {
+    if (widens)
+      return group.below + next.above < b.i32(kWidenedStages);
+    return turns.mayJoin(b, group, next, stages);
   }
 
   /// Hands `count` blocks back unread: of K, with the turns they stand for, of

@@ -87,8 +87,9 @@ void GradientFrame::createRoles(function_ref<void()> produce,
                                 function_ref<void(int64_t)> write,
                                 function_ref<void()> consume,
                                 function_ref<void()> finish) const {
-  RegisterBudget budget = registerBudget(groups, hasBusyProducer,
-                                         /*splits=*/false, hasMergedTiles);
+  RegisterBudget budget = registerBudget(
+      groups, hasBusyProducer ? Helper::transposer : Helper::none,
+      hasMergedTiles);
   b.roles([&] {
     b.role("producer", 1, budget.producer, /*singleLane=*/true, produce);
     int64_t others = kWarpsPerGroup - 1, finishers = finish ? kFinishers : 0;

@@ -105,12 +105,12 @@ SmallVector<Scalar> RowLocator::outersOf(const Block &block) const {
 void RowLocator::declareMapOfKeys(Arguments &arguments,
                                   const Problem &problem) const {
   arguments.map(b, "k", boxRows, problem.headDim,
-                elementType(b.getContext(), problem.dtype));
+                elementType(b.getContext(), kvTypeOf(problem)));
 }
 
 void RowLocator::declareMapsOfValues(Arguments &arguments,
                                      const Problem &problem) const {
-  Type element = elementType(b.getContext(), problem.dtype);
+  Type element = elementType(b.getContext(), kvTypeOf(problem));
   arguments.map(b, "v", boxRows, problem.headDimV, element);
   ArgumentRole v(Role::v);
   for (auto [facet, rows] :

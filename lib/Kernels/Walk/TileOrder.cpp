@@ -25,8 +25,7 @@ static constexpr int64_t kStepsApart = 4;
 /// beside what passes through (32 of an H100's 50 MB were best).
 static Scalar leastSection(TileBuilder &b, Scalar streamed,
                            const Problem &problem, int64_t l2Bytes) {
-  int64_t rowBytes =
-      (problem.headDim + problem.headDimV) * bytesOf(problem.dtype);
+  int64_t rowBytes = bytesOfKey(problem);
   Scalar bytes = b.wide(b.max(streamed, b.i32(1))) * rowBytes;
   Scalar fit = b.constantLike(bytes, l2Bytes / 8 * 5) / bytes;
   fit = b.min(b.max(fit, b.constantLike(fit, 1)),

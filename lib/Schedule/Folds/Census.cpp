@@ -50,8 +50,8 @@ bool isGroupWork(const Node &node) {
       [](OneOf<Hold, Multiply, Softmax, Weigh, Differentiate, Rescale>) {
         return true;
       },
-      [](OneOf<Loop, Share, Load, Stream, Absorb, Transpose, Split, Spill,
-               Reduce, Store>) { return false; });
+      [](OneOf<Loop, Share, Load, Stream, Absorb, Transpose, Widen, Split,
+               Spill, Reduce, Store>) { return false; });
 }
 
 /// The visits of one head, as those of so many: `heads` with outer tiles of
@@ -457,9 +457,7 @@ private:
       return;
     if (tensor == Tensor::GradLse && !problem.dlse)
       return;
-    if (node.is<Transpose>() && !needsTranspose(problem))
-      return;
-    if (node.is<Split>() && !needsSplit(problem))
+    if (isIdle(node, problem))
       return;
     if (putsInSmem(node))
       smem.push_back(tensor);

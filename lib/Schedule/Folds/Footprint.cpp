@@ -90,9 +90,9 @@ public:
             buffers.push_back(space.smemBytes);
             operandRegisters = std::max(operandRegisters, space.registers);
           },
-          // The first two are verbs of pipelines only.
-          [](verb::OneOf<verb::Transpose, verb::Split, verb::Rescale,
-                         verb::Reduce>) {});
+          // The first three are verbs of pipelines only.
+          [](verb::OneOf<verb::Transpose, verb::Widen, verb::Split,
+                         verb::Rescale, verb::Reduce>) {});
     return held + inner;
   }
 

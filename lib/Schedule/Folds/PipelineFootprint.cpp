@@ -48,27 +48,36 @@ static constexpr int64_t kRoomForBarriers = 1024;
 /// 40 + 2·232 = 504, 40 + 3·152 = 496.  Those that split need more again, and
 /// there is so much to split that three warps are what all others wait for:
 /// 3·56 + 248 = 416, 2·40 + 2·216 = 512, 56 + 3·152 = 512.  Three warpgroups
-/// begin with 168 for each, so 504 is all that they have.
-/// So does one that asks where rows of a group's tiles lie, for 24 were too few
-/// by 26 words with pages of 64.
-/// A producer that draws blocks of score_spill needs as many, 24 were too few
-/// by 3 to 8; merged with outputs, 40 were by 24 under a window: 72 + 2·216 =
-/// 504.  Consumers of merged gradients keep P beside dP in 224: 56 + 2·224 =
-/// 504, where 40 for the producer were too few by 58 words, 56 are by 17.
-RegisterBudget attn::registerBudget(int64_t consumerWarpgroups, bool transposes,
-                                    bool splits, bool merges) {
-  if (merges && transposes)
+/// begin with 168 for each, so 504 is all that they have.  Those that widen
+/// have 16 words on their way in and 16 out: 2·56 + 240 = 352, 56 + 2·224 =
+/// 504, 56 + 3·152 = 512.  A producer needs as many as one that transposes if it
+/// asks where rows of a group's tiles lie, for 24 were too few by 26 words with
+/// pages of 64, and if it draws blocks of score_spill, 24 were too few by 3 to 8; merged with outputs, 40 were by 24 under a
+/// window: 72 + 2·216 = 504.  Consumers of merged gradients keep P beside dP in
+/// 224: 56 + 2·224 = 504, where 40 for the producer were too few by 58 words,
+/// 56 are by 17.
+RegisterBudget attn::registerBudget(int64_t consumerWarpgroups, Helper helper,
+                                    bool merges) {
+  if (merges && helper == Helper::transposer)
     return {72, 216};
   if (merges)
     return {56, 224};
-  if (splits && consumerWarpgroups == 1)
-    return {56, 248, 3};
-  if (splits && consumerWarpgroups == 2)
-    return {40, 216, 2};
-  if (splits)
+  switch (helper) {
+  case Helper::splitter:
+    if (consumerWarpgroups == 1)
+      return {56, 248, 3};
+    if (consumerWarpgroups == 2)
+      return {40, 216, 2};
     return {56, 152};
-  if (transposes)
+  case Helper::widener:
+    if (consumerWarpgroups == 1)
+      return {56, 240, 2};
+    return {56, consumerWarpgroups == 2 ? 224 : 152};
+  case Helper::transposer:
     return {40, consumerWarpgroups <= 2 ? 232 : 152};
+  case Helper::none:
+    break;
+  }
   if (consumerWarpgroups <= 2)
     return {24, 240};
   return {32, 160};
@@ -98,16 +107,25 @@ static bool isSplit(const Grid &grid, const Problem &problem) {
   return needsSplit(problem) && has<verb::Split>(grid.body);
 }
 
-static RegisterBudget budget(const Grid &grid, const Problem &problem,
-                             bool isMerged) {
+static Helper helperOf(const Grid &grid, const Problem &problem) {
   bool transposes = needsTranspose(problem) && has<verb::Transpose>(grid.body);
   bool drawsBlocks =
       grid.workers.isOfProducts && problem.direction == Direction::forward;
+  if (isSplit(grid, problem))
+    return Helper::splitter;
+  if (needsWidening(problem) && has<verb::Widen>(grid.body))
+    return Helper::widener;
   // Of a group, whose producer also finds strips and parts.
   bool locatesRows = problem.place.any() && grid.sharing.group > 1;
-  return registerBudget(grid.workers.warpgroups,
-                        transposes || drawsBlocks || locatesRows,
-                        isSplit(grid, problem), isMerged);
+  // Who draws blocks, or locates rows, needs as many registers.
+  return transposes || drawsBlocks || locatesRows ? Helper::transposer
+                                                  : Helper::none;
+}
+
+static RegisterBudget budget(const Grid &grid, const Problem &problem,
+                             bool isMerged) {
+  return registerBudget(grid.workers.warpgroups, helperOf(grid, problem),
+                        isMerged);
 }
 
 RegisterBudget attn::budgetOf(const Grid &grid, const Problem &problem) {
@@ -263,10 +281,13 @@ private:
   }
 
   int64_t panelBytes(Tensor tensor, int64_t rows, int64_t cols) const {
-    int64_t bytes = isSplit ? kPartBytes : bytesPerElement(tensor, problem);
-    int64_t panels = ceilDiv(cols * bytes, kPanelBytes);
-    return roundUp(panels * rows * kPanelBytes, kSwizzleBytes) *
-           (isSplit ? kSplitParts : 1);
+    if (isSplit)
+      return kSplitParts * panelBytes(kPartBytes, rows, cols);
+    return panelBytes(bytesPerElement(tensor, problem), rows, cols);
+  }
+  static int64_t panelBytes(int64_t elementBytes, int64_t rows, int64_t cols) {
+    int64_t panels = ceilDiv(cols * elementBytes, kPanelBytes);
+    return roundUp(panels * rows * kPanelBytes, kSwizzleBytes);
   }
 
   void panels(int64_t bytes) {
@@ -345,6 +366,14 @@ private:
   void transposedRing(Tensor tensor, int64_t stages, Steps steps) {
     panels(stages * panelBytes(tensor, columns(tensor, steps), steps.key));
     rings.push_back(stages);
+  }
+
+  /// A ring of the same tiles as products take them.
+  void widenedRing(Tensor tensor, Steps steps) {
+    panels(kWidenedStages * panelBytes(bytesAsFactor(tensor, problem),
+                                       rowsOf(tensor, steps),
+                                       columns(tensor, steps)));
+    rings.push_back(kWidenedStages);
   }
 
   int64_t tileBytes(Tensor tensor, Steps steps) const {
@@ -471,6 +500,10 @@ private:
           [&](const verb::Transpose &transpose) {
             if (needsTranspose(problem))
               transposedRing(transpose.tensor, stages, steps);
+          },
+          [&](const verb::Widen &widened) {
+            if (needsWidening(problem))
+              widenedRing(widened.tensor, steps);
           },
           [&](const verb::Hold &hold) {
             if (isStreamed(hold.tensor) && hold.level == Level::Registers)

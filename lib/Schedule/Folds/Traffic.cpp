@@ -79,9 +79,14 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
   const Node &node = *use.node;
   Tensor tensor = tensorOf(node);
   const TileExtent &tile = use.tile;
+  auto tileElements = [&](Tensor tensor, int64_t rows, int64_t cols) {
+    return use.count * rows * padded(tensor, cols, problem, use.columnParts());
+  };
   auto tileBytes = [&](Tensor tensor, int64_t rows, int64_t cols) {
-    return use.count * rows * padded(tensor, cols, problem, use.columnParts()) *
-           bytesPerElement(tensor, problem);
+    return tileElements(tensor, rows, cols) * bytesPerElement(tensor, problem);
+  };
+  auto factorBytes = [&](Tensor tensor, int64_t rows, int64_t cols) {
+    return tileElements(tensor, rows, cols) * bytesAsFactor(tensor, problem);
   };
   // The copy engine moves whole panels.
   auto panelledBytes = [&] {
@@ -129,12 +134,12 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
         shapeOf(product.b).cols != shapeOf(product.tensor).cols;
     int64_t bytes = 0;
     if (use.aInSmem)
-      bytes += use.across * tileBytes(product.a, tile.rows, tile.depth);
+      bytes += use.across * factorBytes(product.a, tile.rows, tile.depth);
     if (use.bInSmem)
-      bytes +=
-          use.warps *
-          keyBytes(bIsTransposed ? tileBytes(product.b, tile.cols, tile.depth)
-                                 : tileBytes(product.b, tile.depth, tile.cols));
+      bytes += use.warps *
+               keyBytes(bIsTransposed
+                            ? factorBytes(product.b, tile.cols, tile.depth)
+                            : factorBytes(product.b, tile.depth, tile.cols));
     // Of parts, for every product of theirs.
     if (use.partProducts > 1)
       bytes = bytes / bytesOf(problem.dtype) * (use.partProducts * kPartBytes);
@@ -144,6 +149,9 @@ int64_t attn::smemBytes(const Use &use, const Problem &problem) {
       [&](const Load &load) { return read(load.level); },
       [&](const Stream &stream) { return read(stream.level); },
       [&](const Transpose &) { return 2 * wholeTile(); },
+      [&](const Widen &) { // read, and written in another type
+        return wholeTile() + factorBytes(tensor, tile.rows, tile.cols);
+      },
       [&](const Split &) { // read, and written in parts
         return wholeTile() + wholeTile() / bytesPerElement(tensor, problem) *
                                  (kSplitParts * kPartBytes);
@@ -522,8 +530,7 @@ Bytes attn::traffic(const Census &counted, const Schedule &schedule,
 static int64_t bytesOfKey(const Schedule &schedule, const Problem &problem) {
   const Grid &grid = schedule.launches.front().main;
   int64_t tiles = ceilDiv(problem.queries, grid.step) * grid.sharing.keyParts;
-  return tiles * problem.heads * (problem.headDim + problem.headDimV) *
-         bytesOf(problem.dtype);
+  return tiles * problem.heads * bytesOfKey(problem);
 }
 
 /// Of a sequence by itself.

@@ -59,7 +59,7 @@ Crossover attn::crossover(const Problem &problem, const Machine &machine) {
 
   // The fastest schedule at a head dimension; where nothing fits any more there
   // is nothing to compare.
-  int64_t unit = kMaxAlignment / bytesOf(problem.dtype);
+  int64_t unit = kMaxAlignment / leastBytes(problem);
   auto fastestAt = [&](int64_t units) -> std::string {
     Problem other = problem;
     other.headDim = other.headDimV = units * unit;

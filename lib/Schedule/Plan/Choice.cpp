@@ -49,7 +49,7 @@ std::optional<std::string> attn::checkFamilyOf(const ScheduleKind &kind,
   const Form *form = formFor(kind, family, problem);
   WgmmaUse use;
   if (form)
-    use = {form->mostHeadDim, form->splits, form->rewrites};
+    use = {form->mostHeadDim, form->splits, form->rewrites, form->widens};
   if (auto sentence = checkFamily(family, problem, machine, use))
     return sentence;
   if (form && form->keeps != problem.keepsWeights)
@@ -73,7 +73,7 @@ std::vector<TensorCoreFamily> attn::familiesFor(const ScheduleKind &kind,
       families.push_back(family);
   if (const Form *form = formFor(kind, TensorCoreFamily::none, problem);
       form && families.empty() && form->keeps == problem.keepsWeights &&
-      problem.precision != Precision::f8_qk)
+      problem.precision != Precision::f8_qk && !needsWidening(problem))
     families.push_back(TensorCoreFamily::none);
   return families;
 }

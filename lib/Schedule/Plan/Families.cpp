@@ -20,9 +20,17 @@ static Sentence checkBytes(const Problem &problem, const Machine &machine) {
          machine.name + " has none";
 }
 
+static std::string typesOf(const Problem &problem) {
+  return "k and v in " + std::string(name(kvTypeOf(problem))) + " and q in " +
+         std::string(name(problem.dtype));
+}
+
 static Sentence checkMmaSync(const Problem &problem, const Machine &machine) {
   if (auto sentence = checkBytes(problem, machine))
     return sentence;
+  if (needsWidening(problem))
+    return "mma_sync expects q, k and v of one type, but got " +
+           typesOf(problem);
   if (machine.computeCapability < 80)
     return "mma_sync expects compute capability 80 or more, but " +
            machine.name + " has " + std::to_string(machine.computeCapability);
@@ -57,10 +65,15 @@ static Sentence checkWgmma(const Problem &problem, WgmmaUse use) {
   if (isSingle && problem.precision != Precision::tf32x3)
     return "wgmma expects f32 in precision tf32x3, but got " +
            std::string(name(problem.precision));
+  if (needsWidening(problem) && !use.widens)
+    return "expects q, k and v of one type, or the schedule flash, but got " +
+           typesOf(problem);
   int64_t bytes = bytesOf(problem.dtype);
   // Values are transposed, or split, for one product.
   if (bytes != 2 && !use.rewrites)
     use.mostHeadDim = std::min(use.mostHeadDim, kMostWgmmaColumns);
+  // Rows of K and V are the shortest.
+  bytes = leastBytes(problem);
   if (auto sentence =
           checkWgmmaColumns("head dim", problem.headDim, bytes, use))
     return sentence;

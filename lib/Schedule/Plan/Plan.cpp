@@ -307,7 +307,7 @@ PlanReport attn::plans(const Problem &asked, const Machine &machine) {
         outcome.refused.push_back(
             {kind.name, {}, family, whyNoPlace(space), "", 0});
       if (space.lacksScales())
-        report.refused.push_back(
+        outcome.refused.push_back(
             {kind.name, {}, family, whyNoScales(space), "", 0});
       if (space.lacksRagged())
         outcome.refused.push_back(

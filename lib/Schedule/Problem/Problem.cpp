@@ -10,59 +10,6 @@
 
 using namespace attn;
 
-std::string_view attn::name(DataType type) {
-  switch (type) {
-  case DataType::bf16:
-    return "bf16";
-  case DataType::f16:
-    return "f16";
-  case DataType::f32:
-    return "f32";
-  case DataType::f8e4m3:
-    return "f8e4m3";
-  }
-  return "";
-}
-
-/// The name that PyTorch, NumPy and JAX have for it.
-static std::string_view longName(DataType type) {
-  switch (type) {
-  case DataType::bf16:
-    return "bfloat16";
-  case DataType::f16:
-    return "float16";
-  case DataType::f32:
-    return "float32";
-  case DataType::f8e4m3:
-    return "float8_e4m3fn";
-  }
-  return "";
-}
-
-std::optional<DataType> attn::parseDataType(std::string_view text) {
-  for (DataType type : kDataTypes)
-    if (name(type) == text || longName(type) == text)
-      return type;
-  return std::nullopt;
-}
-
-int64_t attn::bytesOf(DataType type) {
-  switch (type) {
-  case DataType::bf16:
-  case DataType::f16:
-    return 2;
-  case DataType::f32:
-    return 4;
-  case DataType::f8e4m3:
-    return 1;
-  }
-  return 0;
-}
-
-int64_t attn::leastBytes(const Problem &problem) {
-  return problem.precision == Precision::f8_qk ? 1 : bytesOf(problem.dtype);
-}
-
 std::string_view attn::name(Precision precision) {
   switch (precision) {
   case Precision::tf32x3:
@@ -464,7 +411,9 @@ std::optional<std::string> attn::check(const Problem &p) {
       return sentence;
   if (auto sentence = checkBands(p))
     return sentence;
-  if (auto sentence = checkAlignment(p.alignment, p.dtype))
+  if (auto sentence = checkKvType(p))
+    return sentence;
+  if (auto sentence = checkAlignment(p.alignment, kvTypeOf(p)))
     return sentence;
   if (auto sentence = checkPlace(p))
     return sentence;

@@ -328,6 +328,8 @@ DataType attn::elementOf(Role role, const Problem &problem) {
     return DataType::f32;
   case Element::f16:
     return DataType::f16;
+  case Element::keys:
+    return kvTypeOf(problem);
   case Element::input:
   case Element::scores:
   case Element::any:

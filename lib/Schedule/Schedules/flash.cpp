@@ -12,7 +12,8 @@
 //
 // The form for Hopper has one warp that loads and warpgroups that multiply.  K
 // and V have a ring each, and V one more for its tiles by columns if the type
-// asks for it.  f32 is split on its way in and leaves from registers, and as a
+// asks for it.  K and V of another type than Q, of a cache of 8 bits, become of
+// that on their way in.  f32 is split there and leaves from registers, and as a
 // step then takes six times as long one stage of each is enough.  With two
 // query stages the next tile's queries are there when
 // this one ends; the output leaves through `staging` columns at a time.
@@ -64,12 +65,14 @@ static Schedule buildPipeline(const Tiles &t) {
   crew.sharing.isInStep = headsOfTile(t) > 1;
   Body keyStep = {hold(Tensor::S),
                   stream(Tensor::K, Level::Smem),
+                  widen(Tensor::K),
                   split(Tensor::K),
                   multiply(Tensor::S, Tensor::Q, Tensor::K),
                   softmax(Tensor::S),
                   rescale(Tensor::O),
                   stream(Tensor::V, Level::Smem),
                   transpose(Tensor::V),
+                  widen(Tensor::V),
                   split(Tensor::V),
                   multiply(Tensor::O, Tensor::P, Tensor::V)};
   bool isStaged = t.get("staging", -1) != 0;
@@ -326,6 +329,7 @@ static Form pipelineInParts(const Form &whole) {
        nullptr});
   form.mostHeadDim = whole.mostHeadDim;
   form.splits = whole.splits;
+  form.widens = whole.widens;
   form.launches = launchesOfPipelineInParts;
   return form;
 }
@@ -345,6 +349,7 @@ static Form packed(const Form &whole, std::vector<Parameter> sizes) {
   form.sizes.push_back(heads);
   form.isRival = true;
   form.mostHeadDim = whole.mostHeadDim;
+  form.widens = whole.widens;
   form.launches = launchesOfPacked;
   return form;
 }
@@ -387,6 +392,7 @@ ScheduleKind flash() {
   // Two products side by side; registers run out before.
   pipeline.mostHeadDim = 2 * kMostWgmmaColumns;
   pipeline.splits = true;
+  pipeline.widens = true;
   pipeline.launches = launchesOfPipeline;
   std::vector<Parameter> sizesOfPacked = {extentParameter("query", {64, 128}),
                                           extentParameter("key", {64, 128}),

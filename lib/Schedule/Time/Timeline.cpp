@@ -174,7 +174,9 @@ private:
     using namespace verb;
     return node.match(
         [](OneOf<Load, Stream, Absorb>) { return std::optional(Unit::copies); },
-        [](OneOf<Transpose, Split>) { return std::optional(Unit::helpers); },
+        [](OneOf<Transpose, Widen, Split>) {
+          return std::optional(Unit::helpers);
+        },
         [](const Multiply &) { return std::optional(Unit::products); },
         [](OneOf<Softmax, Weigh, Differentiate, Rescale>) {
           return std::optional(Unit::arithmetic);

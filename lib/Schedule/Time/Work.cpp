@@ -33,10 +33,13 @@ static constexpr double kFlopsPerMma = 4096, kFlopsPerSplitMma = 435,
 static constexpr double kSplitSlots = 3, kRoundSlots = 4;
 /// Of 32 outputs: scaled, converted and staged by a warpgroup.
 static constexpr double kEpilogueSlots = 2.7, kStripClocks = 116;
-/// Clocks of a warp that transposes 32 x 16 bytes, or splits 8 x 64 of f32, and
-/// in which it waits for barriers, per step or tile.
+/// Clocks of a warp that transposes 32 x 16 bytes, splits 8 x 64 of f32 or
+/// widens 16 x 64 bytes, and in which it waits for barriers, per step or tile.
+/// Nobody has timed the last: 60 instructions, of which 32 convert at half the
+/// rate, behind the latency of what they load.
 static constexpr double kTransposeClocks = 24, kTransposeWait = 200,
-                        kSplitUnitClocks = 240, kSplitWait = 250;
+                        kSplitUnitClocks = 240, kSplitWait = 250,
+                        kWidenUnitClocks = 150, kWidenWait = 100;
 /// Of 32 weights that are split, and of 32 outputs that a sum is added to.
 static constexpr double kSplitWeightSlots = 12, kAddSlots = 1.5;
 /// Shares of the rate that products of parts reach, as sums leave the tensor
@@ -287,6 +290,14 @@ private:
                            16 * kTransposeClocks +
                        kTransposeWait;
         },
+        [&](const verb::Widen &) {
+          // Warps take turns at units of 16 rows and a panel.
+          int64_t units =
+              use.tile.rows / 16 * ceilDiv(use.tile.cols, kPanelColumns);
+          w.helpers +=
+              std::ceil(double(units) / helperWarps) * kWidenUnitClocks +
+              kWidenWait;
+        },
         [&](const verb::Split &split) {
           // Warps take turns at units of 8 rows and a panel.
           int64_t units =
@@ -311,8 +322,8 @@ private:
         [&](OneOf<Load, Stream, Absorb, Spill, Reduce, Store>) {
           return shapeOf(tensorOf(node)).cols.has_value();
         },
-        [](OneOf<Loop, Share, Hold, Transpose, Split, Multiply, Softmax, Weigh,
-                 Differentiate, Rescale>) { return false; });
+        [](OneOf<Loop, Share, Hold, Transpose, Widen, Split, Multiply, Softmax,
+                 Weigh, Differentiate, Rescale>) { return false; });
   }
 
   /// Whether sums of O come back from places of the block.

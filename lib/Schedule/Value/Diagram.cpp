@@ -26,6 +26,7 @@ std::string attn::captionOf(const Node &node, const Problem &problem) {
                                                               : "read back");
       },
       [&](const Transpose &) { return "transpose " + own(); },
+      [&](const Widen &) { return "widen " + own(); },
       [&](const Split &) { return "split " + own(); },
       [](const Multiply &product) { return formulaOf(product); },
       [&](const Softmax &) { return "P = exp(" + own() + " - max)"; },

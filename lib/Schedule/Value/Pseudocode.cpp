@@ -305,6 +305,12 @@ private:
       line("transpose " + tile(transpose.tensor) + " in smem");
   }
 
+  void statement(const verb::Widen &widened) {
+    if (needsWidening(problem))
+      line("rewrite " + tile(widened.tensor) + " in " +
+           std::string(name(problem.dtype)) + " in smem");
+  }
+
   void statement(const verb::Split &split) {
     if (needsSplit(problem))
       line("split " + tile(split.tensor) + " in " +

@@ -41,6 +41,7 @@ verb::Absorb attn::absorb(Tensor tensor, int64_t slots) {
   return {tensor, {slots}};
 }
 verb::Transpose attn::transpose(Tensor tensor) { return {tensor}; }
+verb::Widen attn::widen(Tensor tensor) { return {tensor}; }
 verb::Split attn::split(Tensor tensor) { return {tensor}; }
 verb::Multiply attn::multiply(Tensor out, Tensor a, Tensor b) {
   return {out, a, b};

@@ -130,11 +130,14 @@ int64_t attn::wordsPerElement(Tensor tensor, const Problem &problem) {
 }
 
 int64_t attn::bytesPerElement(Tensor tensor, const Problem &problem) {
+  bool isPriced = problem.precision == Precision::f8_qk;
   switch (tensor) {
   case Tensor::Q:
+    return isPriced ? 1 : bytesOf(problem.dtype);
   case Tensor::K:
-    return leastBytes(problem);
+    return isPriced ? 1 : bytesOf(kvTypeOf(problem));
   case Tensor::V:
+    return bytesOf(kvTypeOf(problem));
   case Tensor::P:
   case Tensor::GradQ:
   case Tensor::GradK:
@@ -156,6 +159,12 @@ int64_t attn::bytesPerElement(Tensor tensor, const Problem &problem) {
   return 0;
 }
 
+int64_t attn::bytesAsFactor(Tensor tensor, const Problem &problem) {
+  bool isOfKeys = tensor == Tensor::K || tensor == Tensor::V;
+  return isOfKeys && needsWidening(problem) ? bytesOf(problem.dtype)
+                                            : bytesPerElement(tensor, problem);
+}
+
 bool attn::isInput(Tensor tensor, const Problem &problem) {
   bool isBackward = problem.direction == Direction::backward;
   return tensor == Tensor::Q || tensor == Tensor::K || tensor == Tensor::V ||
@@ -168,6 +177,10 @@ DataType attn::resultType(const Problem &problem) {
 
 bool attn::needsTranspose(const Problem &problem) {
   return bytesOf(problem.dtype) == 1;
+}
+
+bool attn::needsWidening(const Problem &problem) {
+  return kvTypeOf(problem) != problem.dtype;
 }
 
 bool attn::needsSplit(const Problem &problem) {

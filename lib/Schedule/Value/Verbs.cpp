@@ -74,8 +74,8 @@ Move attn::moveOf(const Node &node) {
   return node.match(
       [](OneOf<Load, Stream, Absorb>) { return Move::down; },
       [](OneOf<Spill, Reduce, Store>) { return Move::up; },
-      [](OneOf<Loop, Share, Hold, Transpose, Split, Multiply, Softmax, Weigh,
-               Differentiate, Rescale>) { return Move::none; });
+      [](OneOf<Loop, Share, Hold, Transpose, Widen, Split, Multiply, Softmax,
+               Weigh, Differentiate, Rescale>) { return Move::none; });
 }
 
 Level attn::levelOf(const Node &node) {
@@ -90,7 +90,7 @@ Level attn::levelOf(const Node &node) {
       [](const Spill &spill) {
         return spill.isStaged ? Level::Smem : Level::Registers;
       },
-      [](OneOf<Transpose, Split>) { return Level::Smem; },
+      [](OneOf<Transpose, Widen, Split>) { return Level::Smem; },
       [](OneOf<Loop, Share, Absorb, Multiply, Softmax, Weigh, Differentiate,
                Reduce, Store>) { return Level::Registers; });
 }
@@ -102,7 +102,7 @@ bool attn::putsInSmem(const Node &node) {
       [](const Load &load) { return load.level == Level::Smem; },
       [](const Stream &stream) { return stream.level == Level::Smem; },
       [](const Rescale &scaled) { return scaled.isStaged; },
-      [](OneOf<Transpose, Split>) { return true; },
+      [](OneOf<Transpose, Widen, Split>) { return true; },
       [](OneOf<Loop, Share, Absorb, Multiply, Softmax, Weigh, Differentiate,
                Spill, Reduce, Store>) { return false; });
 }
@@ -112,10 +112,17 @@ bool attn::occupies(const Node &node) {
   return node.match(
       [](OneOf<Hold, Load, Stream>) { return true; },
       // What is rewritten is counted already.
-      [](OneOf<Loop, Share, Absorb, Transpose, Split, Multiply, Softmax, Weigh,
-               Differentiate, Rescale, Spill, Reduce, Store>) {
+      [](OneOf<Loop, Share, Absorb, Transpose, Widen, Split, Multiply, Softmax,
+               Weigh, Differentiate, Rescale, Spill, Reduce, Store>) {
         return false;
       });
+}
+
+bool attn::isIdle(const Node &node, const Problem &problem) {
+  using namespace verb;
+  return (node.is<Transpose>() && !needsTranspose(problem)) ||
+         (node.is<Widen>() && !needsWidening(problem)) ||
+         (node.is<Split>() && !needsSplit(problem));
 }
 
 int64_t attn::bytesMoved(const Node &node, const Problem &problem) {

@@ -1,7 +1,7 @@
 """Lengths and pages through the library, on the driver that runs nothing."""
 
 import pytest
-from fake_arrays import ADDRESS, Interface, row_major
+from fake_arrays import ADDRESS, Dlpack, Interface, row_major
 from attn import UnsupportedError, _launch
 from attn._arrays import Array
 
@@ -15,11 +15,19 @@ def heads_first(*sizes):
                                       2 * heads * dim, 2))
 
 
+def narrow(*sizes):
+    """The same of eight bits, whose rows begin at multiples of 16 bytes."""
+    outer, heads, rows, dim = sizes
+    return Dlpack(*sizes, strides=(heads * rows * dim, dim, heads * dim, 1),
+                  dtype="f8e4m3")
+
+
 def attend(queries=1, keys=512, page=0, bits=32, used=4, columns=None,
-           machine="h100_sxm", mask="causal_bottom_right", **options):
+           machine="h100_sxm", mask="causal_bottom_right", keys_of=heads_first,
+           **options):
     q, o = (heads_first(4, 8, queries, 64) for _ in "qo")
     outer, rows = (160, page) if page else (4, keys)
-    k, v = (heads_first(outer, 2, rows, 64) for _ in "kv")
+    k, v = (keys_of(outer, 2, rows, 64) for _ in "kv")
 
     def place(_, device):
         sizes = {"used_keys": (used,)}
@@ -53,6 +61,16 @@ def test_scales(gpu):
     names = {launch["kernel"] for launch in gpu.launches()
              if "merge" not in launch["kernel"]}
     assert len(names) == 1 and "_pages_16_scales_k_v" in names.pop()
+
+
+@pytest.mark.parametrize("page", (0, 16))
+def test_narrow_keys(gpu, page):
+    """K and V of eight bits under queries of 16, which only Hopper takes."""
+    attend(page=page, keys_of=narrow)
+    kernel = gpu.launches()[0]["kernel"]
+    assert kernel.startswith("flash_wgmma_f16_64_kv_f8e4m3_lengths")
+    with pytest.raises(UnsupportedError, match="of one type|wgmma"):
+        attend(page=page, keys_of=narrow, machine="a100_80g")
 
 
 def test_one_kernel_for_all_lengths(gpu):

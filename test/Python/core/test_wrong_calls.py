@@ -48,7 +48,11 @@ def call(q=None, k=None, v=None, out=None, **options):
     ({"q": Dlpack(*Q, dtype="f8e4m3")}, TypeError,
      "of q, k and v, and o of bf16, but got q f8e4m3, k bf16"),
     ({"v": Dlpack(*K, dtype="f8e4m3")}, TypeError,
-     "expects one element type, but got q bf16, k bf16, v f8e4m3, o bf16"),
+     "expects one element type, or k and v both of f8e4m3, but got q bf16, "
+     "k bf16, v f8e4m3, o bf16"),
+    ({"q": Dlpack(*Q, dtype="f32"), "k": Dlpack(*K, dtype="f8e4m3"),
+      "v": Dlpack(*K, dtype="f8e4m3")}, TypeError,
+     "expects one element type, but got q f32, k f8e4m3, v f8e4m3, o bf16"),
     ({"v": Dlpack(*K, dtype="f64")}, TypeError,
      "v: expects elements of bf16, f16, f32 or f8e4m3, but got float64"),
     ({"lse": Dlpack(2, 8, 100)}, TypeError, "lse of f32, but got bf16"),

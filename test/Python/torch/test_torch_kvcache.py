@@ -127,13 +127,19 @@ def test_wrong_pages():
 def test_types_of_caches():
     q, k, v, _ = cache()
     few = torch.float8_e4m3fn
-    with pytest.raises(TypeError, match="q, k_cache and v_cache of one type, .*"
-                       "a cache of torch.float8_e4m3fn has queries of that"):
-        attn.attention_with_kvcache(q, k.to(few), v.to(few), cache_seqlens=1)
+    for wrong in ((q, k.to(few), v), (q, k, v.to(few)),
+                  (q.float(), k.to(few), v.to(few)), (q.to(few), k, v)):
+        with pytest.raises(TypeError, match="of one type, or both caches of "
+                           "float8_e4m3fn under queries of bfloat16 or"):
+            attn.attention_with_kvcache(*wrong, cache_seqlens=1)
     with FakeTensorMode():
-        q, k, v = (torch.empty(3, rows, 2, 16, dtype=few) for rows in (1, 8, 8))
-        o = attn.attention_with_kvcache(q, k, v, cache_seqlens=1, k_descale=2.0)
-    assert o.dtype == torch.bfloat16 and o.shape == q.shape
+        for dtype in (few, torch.bfloat16, torch.float16):
+            q = torch.empty(3, 1, 2, 16, dtype=dtype)
+            k, v = (torch.empty(3, 8, 2, 16, dtype=few) for _ in "kv")
+            o = attn.attention_with_kvcache(q, k, v, cache_seqlens=1,
+                                            k_descale=2.0)
+            assert o.shape == q.shape
+            assert o.dtype == (torch.bfloat16 if dtype == few else dtype)
 
 
 def test_scales(monkeypatch):
@@ -147,9 +153,12 @@ def test_scales(monkeypatch):
     monkeypatch.setattr(_launch, "launch", launch)
     q, k, v, _ = cache()
     each, one = torch.rand(3, 2), torch.tensor(0.5)
+    of_head = torch.rand(2)
     attn.attention_with_kvcache(q, k, v, cache_seqlens=3, q_descale=one,
                                 k_descale=each, v_descale=2.0, softcap=30.0)
     attn.attention_with_kvcache(q, k, v, cache_seqlens=3, v_descale=each)
+    attn.attention_with_kvcache(q, k, v, cache_seqlens=3, v_descale=of_head)
+    assert calls[2].captures[0].array.tolist() == [of_head.tolist()]
     assert calls[0].text == ("softcap(3.000000000e+01)\n"
                              "scales(q %c0, k %c1, v %c2 : !c0, !c1, !c2)")
     arrays = [capture.array for capture in calls[0].captures]

@@ -128,7 +128,17 @@ static void plan(void) {
          json && strstr(json, "%lse lse_low(%lse_low : memref<") != NULL);
   attn_free(json);
   problem.with_lse_low = 0;
+  problem.kv_dtype = "f8e4m3";
+  attn_plan_json(&problem, "h100_sxm", &json, &status);
+  show("plan backward of two types", &status);
   problem.direction = NULL;
+  problem.mask = "causal_bottom_right";
+  attn_plan_json(&problem, "h100_sxm", &json, &status);
+  printf("plan of two types %d\n",
+         json && strstr(json, "\"kv_dtype\": \"f8e4m3\"") != NULL);
+  attn_free(json);
+  problem.kv_dtype = NULL;
+  problem.mask = "causal";
 
   attn_plan_json(&problem, "h1000", &json, &status);
   show("plan machine", &status);

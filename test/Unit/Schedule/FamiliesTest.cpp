@@ -64,6 +64,49 @@ TEST(Families, WgmmaOf8Bits) {
             "wgmma expects head dim of v up to 256, but got 272");
 }
 
+/// K and V of 8 bits under Q of 16 are for who rewrites them, and their rows
+/// are whole 16-byte pieces.
+TEST(Families, WgmmaOfNarrowKeys) {
+  auto whyNot = [](const Problem &p) {
+    WgmmaUse use;
+    use.mostHeadDim = 512, use.widens = true;
+    return checkFamily(TensorCoreFamily::wgmma, p, h100(), use)
+        .value_or("fine");
+  };
+  Problem p = withKvType(square(1024, 128), DataType::f8e4m3);
+  EXPECT_EQ(whyNot(p), "fine");
+  EXPECT_EQ(whyNotWgmma(p),
+            "expects q, k and v of one type, or the schedule flash, but got k "
+            "and v in f8e4m3 and q in bf16");
+  EXPECT_EQ(checkFamily(TensorCoreFamily::mmaSync, p, h100()).value_or("fine"),
+            "mma_sync expects q, k and v of one type, but got k and v in "
+            "f8e4m3 and q in bf16");
+  p.headDim = 72;
+  EXPECT_EQ(whyNot(p), "wgmma expects head dim to be a multiple of 16 (16 "
+                       "bytes), but got 72");
+}
+
+/// The same by name, in the plans of every machine.
+TEST(Families, OnlyFlashWidens) {
+  for (const Machine &machine : machines()) {
+    Problem p = square(1024, 128);
+    p.dtype = DataType::f16;
+    PlanReport report = plans(withKvType(p, DataType::f8e4m3), machine);
+    bool isHopper = machine.family == TensorCoreFamily::wgmma;
+    EXPECT_EQ(report.plans.empty(), !isHopper) << machine.name;
+    for (const Plan &plan : report.plans)
+      EXPECT_EQ(plan.kernel, "flash_wgmma") << machine.name;
+    for (const char *other :
+         {"column_split", "score_spill", "output_spill", "streamed_query"})
+      EXPECT_TRUE(std::any_of(report.refused.begin(), report.refused.end(),
+                              [&](const Refused &refused) {
+                                return refused.schedule == other &&
+                                       !refused.reason.empty();
+                              }))
+          << machine.name << " " << other;
+  }
+}
+
 /// f32 is for who splits its factors, and then in tf32x3.
 TEST(Families, WgmmaOfF32) {
   auto whyNot = [](const Problem &p) {
@@ -247,6 +290,35 @@ TEST(Families, SharedMemoryOf8Bits) {
   }
 }
 
+/// K and V of 8 bits under a Q of 16: what is loaded has a ring as deep as the
+/// loop, what is multiplied one of two; ten rows of barriers.
+TEST(Families, SharedMemoryOfNarrowKeys) {
+  struct {
+    int64_t d, dv, key, stages, buffers;
+  } rows[] = {
+      {128, 128, 64, 4,
+       64 * 256 + 4 * 2 * 64 * 128 + 2 * 2 * 64 * 256 + 64 * 64 * 2},
+      // Q and K of 80 have a panel of 8 bits, and two of 16; V of 48 one.
+      {80, 48, 48, 3,
+       64 * 256 + 3 * 2 * 48 * 128 + 2 * 48 * (256 + 128) + 64 * 64 * 2}};
+  for (auto &row : rows) {
+    Problem p = square(4096, row.d);
+    p.headDimV = row.dv;
+    std::string error;
+    auto plan = planFor(withKvType(p, DataType::f8e4m3), h100(), "flash",
+                        {{"query", 64},
+                         {"key", row.key},
+                         {"stages", row.stages},
+                         {"query_stages", 1},
+                         {"staging", 64}},
+                        error);
+    ASSERT_TRUE(plan) << error;
+    int64_t barriers = 2 * (16 + 2 * roundUp(8 * row.stages, 16) + 2 * 16);
+    EXPECT_EQ(plan->footprint.smemBytes, row.buffers + barriers + 64);
+    EXPECT_EQ(plan->footprint.threads, 3 * 128);
+  }
+}
+
 /// The warps that transpose take registers from the consumers; P takes half of
 /// what it does in 16 bits.
 TEST(Families, RegistersOf8Bits) {
@@ -320,17 +392,21 @@ TEST(Families, RegistersOfF32) {
             "expects no staging in f32, but got 64");
 }
 
-TEST(Families, RegistersOfATransposer) {
+TEST(Families, RegistersOfAHelper) {
   struct {
     int64_t groups, producer, consumer;
-    bool hasTransposer;
-  } rows[] = {{1, 24, 240, false}, {1, 40, 232, true},  {2, 24, 240, false},
-              {2, 40, 232, true},  {3, 32, 160, false}, {3, 40, 152, true}};
+    Helper helper;
+  } rows[] = {{1, 24, 240, Helper::none},    {1, 40, 232, Helper::transposer},
+              {2, 24, 240, Helper::none},    {2, 40, 232, Helper::transposer},
+              {3, 32, 160, Helper::none},    {3, 40, 152, Helper::transposer},
+              {1, 56, 240, Helper::widener}, {2, 56, 224, Helper::widener},
+              {3, 56, 152, Helper::widener}};
   for (auto &row : rows) {
-    RegisterBudget budget = registerBudget(row.groups, row.hasTransposer);
+    RegisterBudget budget = registerBudget(row.groups, row.helper);
     EXPECT_EQ(budget.producer, row.producer);
     EXPECT_EQ(budget.consumer, row.consumer);
-    EXPECT_LE(budget.producer + row.groups * budget.consumer, 512);
+    EXPECT_LE(budget.others * budget.producer + row.groups * budget.consumer,
+              512);
   }
 }
 

@@ -128,6 +128,28 @@ TEST(Problem, CheckNamesNumberAndLimit) {
               p.dtype = DataType::f8e4m3;
             }),
             "expects bf16, f16 or f32 for gradients, but got f8e4m3");
+  EXPECT_EQ(checked([](Problem &p) { p.kvDtype = DataType::f8e4m3; }), "fine");
+  EXPECT_EQ(checked([](Problem &p) {
+              p.dtype = DataType::f32;
+              p.kvDtype = DataType::f8e4m3;
+            }),
+            "expects k and v in the type of q, or in f8e4m3 where that is bf16 "
+            "or f16, but got f8e4m3 for q in f32");
+  EXPECT_EQ(checked([](Problem &p) { p.kvDtype = DataType::f16; }),
+            "expects k and v in the type of q, or in f8e4m3 where that is bf16 "
+            "or f16, but got f16 for q in bf16");
+  EXPECT_EQ(checked([](Problem &p) {
+              p.direction = Direction::backward;
+              p.kvDtype = DataType::f8e4m3;
+            }),
+            "expects operands of one type for gradients, but got k and v in "
+            "f8e4m3 and q in bf16");
+  EXPECT_EQ(checked([](Problem &p) {
+              p.keepsWeights = true;
+              p.kvDtype = DataType::f8e4m3;
+            }),
+            "expects operands of one type where weights are kept, but got k "
+            "and v in f8e4m3 and q in bf16");
   EXPECT_EQ(checked([](Problem &p) { p.dlse = true; }),
             "expects a gradient of the LSE only backward, but got one forward");
   EXPECT_EQ(checked([](Problem &p) { p.lseLow = true; }), "fine");

@@ -171,9 +171,11 @@ TEST(Traffic, PipelineMovesWhatTheKernelMoves) {
 
 /// One head, 64 queries and 40 keys of 32 columns, V of 16, in two steps of 32
 /// keys.
-Bytes bytesOfTwoSteps(DataType dtype, int64_t stages, int64_t staging) {
+Bytes bytesOfTwoSteps(DataType dtype, int64_t stages, int64_t staging,
+                      std::optional<DataType> kvDtype = std::nullopt) {
   Problem p;
   p.dtype = dtype;
+  p.kvDtype = kvDtype;
   p.queries = 64;
   p.keys = 40;
   p.headDim = 32;
@@ -198,6 +200,18 @@ TEST(Traffic, PipelineOf8BitsByHand) {
   int64_t products = 2 * (64 * 32 + 32 * 32 + 32 * 16);
   int64_t staging = 2 * (64 * 16 * 2);
   EXPECT_EQ(bytes.smem, fills + transposes + products + staging);
+}
+
+/// K and V of one byte, which are read once more and written in two bytes; Q
+/// and what products read have two.
+TEST(Traffic, PipelineThatWidens) {
+  Bytes bytes = bytesOfTwoSteps(DataType::bf16, 2, 64, DataType::f8e4m3);
+  EXPECT_EQ(bytes.l2, 64 * 32 * 2 + 40 * 32 + 40 * 16 + 64 * 16 * 2 + 64 * 4);
+  int64_t fills = 64 * 128 + 2 * (32 * 128 + 32 * 128);
+  int64_t widened = 2 * (1 + 2) * (32 * 32 + 32 * 16);
+  int64_t products = 2 * 2 * (64 * 32 + 32 * 32 + 32 * 16);
+  int64_t staging = 2 * (64 * 16 * 2);
+  EXPECT_EQ(bytes.smem, fills + widened + products + staging);
 }
 
 /// f32 in three parts: it is read once more and written in 6 bytes, each of six

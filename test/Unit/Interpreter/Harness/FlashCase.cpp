@@ -45,7 +45,7 @@ OwningOpRef<ModuleOp> attn::buildFlash(MLIRContext &context,
   for (const char *array : {"q", "k", "v", "o"})
     request.alignments[array] =
         alignmentOfRows(shapeOfArray(array, problem).columns,
-                        array[0] == 'o' ? resultType(problem) : problem.dtype);
+                        elementOf(*findArray(array), problem));
   request.sms = 4;
   request.l2Bytes = 1 << 20;
   std::string kernel = kernelOf(tiles);
@@ -82,7 +82,7 @@ FlashCase::FlashCase(const Problem &problem, const Tiles &tiles, uint64_t seed)
   auto fill = [&](std::vector<float> &array, const char *name) {
     array.resize(shapeOfArray(name, inOrder(problem)).elements());
     for (float &value : array)
-      value = rounded(problem.dtype, normal());
+      value = rounded(elementOf(*findArray(name), problem), normal());
   };
   fill(q, "q");
   fill(k, "k");
@@ -286,8 +286,8 @@ Outcome FlashCase::run(tile::KernelOp kernel,
   memory.write(counter, &none, 4);
   llvm::StringMap<uint64_t> addresses = {
       {"q", upload(memory, q, problem.dtype)},
-      {"k", upload(memory, k, problem.dtype)},
-      {"v", upload(memory, v, problem.dtype)},
+      {"k", upload(memory, k, kvTypeOf(problem))},
+      {"v", upload(memory, v, kvTypeOf(problem))},
       {"o", memory.allocate(int64_t(truth.size()) * resultBytes)},
       {"lse", memory.allocate(lseBytes)},
       {"lse_low", memory.allocate(lseBytes)},

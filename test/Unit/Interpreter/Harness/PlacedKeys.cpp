@@ -87,8 +87,9 @@ std::vector<float> PlacedKeys::laidOut(Role role,
 void PlacedKeys::upload(GlobalMemory &memory, const std::vector<float> &k,
                         const std::vector<float> &v,
                         llvm::StringMap<uint64_t> &addresses) const {
-  addresses["k"] = attn::upload(memory, laidOut(Role::k, k), problem.dtype);
-  addresses["v"] = attn::upload(memory, laidOut(Role::v, v), problem.dtype);
+  DataType type = kvTypeOf(problem);
+  addresses["k"] = attn::upload(memory, laidOut(Role::k, k), type);
+  addresses["v"] = attn::upload(memory, laidOut(Role::v, v), type);
   int64_t bytes = problem.place.usedKeysBits / 8;
   uint64_t numbers =
       memory.allocate(std::max<int64_t>(bytes * problem.batch, 1));

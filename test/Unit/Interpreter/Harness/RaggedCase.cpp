@@ -29,16 +29,16 @@ RaggedCase::RaggedCase(const Problem &problem, const Tiles &tiles,
       isIgnored(problem.ragged->lengths.size(), false), tiles(tiles),
       scale(1 / std::sqrt(double(problem.headDim))) {
   Normals normal(seed);
-  auto fill = [&](std::vector<float> &array, int64_t elements) {
+  auto fill = [&](std::vector<float> &array, int64_t elements, DataType type) {
     array.resize(elements);
     for (float &value : array)
-      value = rounded(problem.dtype, normal());
+      value = rounded(type, normal());
   };
   const Problem &p = problem;
   int64_t keys = placed ? p.batch * p.keys : p.keys;
-  fill(q, p.queries * p.heads * p.headDim);
-  fill(k, keys * p.kvHeads * p.headDim);
-  fill(v, keys * p.kvHeads * p.headDimV);
+  fill(q, p.queries * p.heads * p.headDim, p.dtype);
+  fill(k, keys * p.kvHeads * p.headDim, kvTypeOf(p));
+  fill(v, keys * p.kvHeads * p.headDimV, kvTypeOf(p));
 }
 
 void RaggedCase::check(MLIRContext &context, const InterpreterOptions &options,
@@ -55,7 +55,7 @@ void RaggedCase::check(MLIRContext &context, const InterpreterOptions &options,
   for (const char *array : {"q", "k", "v", "o"})
     request.alignments[array] = alignmentOfRows(
         array[0] == 'v' || array[0] == 'o' ? problem.headDimV : problem.headDim,
-        array[0] == 'o' ? resultType(problem) : problem.dtype);
+        elementOf(*findArray(array), problem));
   request.sms = 4;
   request.l2Bytes = 1 << 20;
   request.smemBytes = findMachine("h100_sxm")->smemBytesPerBlock;
@@ -76,8 +76,8 @@ void RaggedCase::check(MLIRContext &context, const InterpreterOptions &options,
   memory.write(counter, &none, 4);
   llvm::StringMap<uint64_t> addresses = {
       {"q", upload(memory, q, problem.dtype)},
-      {"k", upload(memory, k, problem.dtype)},
-      {"v", upload(memory, v, problem.dtype)},
+      {"k", upload(memory, k, kvTypeOf(problem))},
+      {"v", upload(memory, v, kvTypeOf(problem))},
       {"o",
        memory.allocate(rows * problem.headDimV * bytesOf(resultType(problem)))},
       {"lse", memory.allocate(rows * 4)},
@@ -223,7 +223,7 @@ int64_t RaggedCase::bytesBehindUsed() const {
       rows += none * behind(1);
     }
   }
-  return rows * p.headDim * bytesOf(p.dtype) * p.heads / packed;
+  return rows * p.headDim * bytesOf(kvTypeOf(p)) * p.heads / packed;
 }
 
 /// What the schedule promises, what the IR says, and what was moved.

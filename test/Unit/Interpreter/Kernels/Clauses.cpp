@@ -159,6 +159,27 @@ TEST_F(Clauses, ScalesOfEightBits) {
             wgmma(64 * groups, 32, 2, groups), text, {one, each, each});
 }
 
+/// Keys and values of eight bits, with what they are to be multiplied by,
+/// beside all that a mask or a clause shows.
+TEST_F(Clauses, ScalesOfNarrowKeys) {
+  std::string one = tensorOf({1, 1}, "f32"), each = tensorOf({2, 2}, "f32"),
+              sinks = tensorOf({4}, "f32");
+  std::string text = "scales(k %x0, v %x1 : " + one + ", " + each + ")";
+  for (DataType type : {DataType::bf16, DataType::f16}) {
+    for (const Mask &mask : kMasks)
+      for (int64_t groups : {1, 2})
+        check(withKvType(problem(150, 130, mask, type), DataType::f8e4m3),
+              wgmma(64 * groups, 48, 2, groups), text, {one, each});
+    Problem p = withKvType(problem(130, 200, {MaskKind::causal}, type),
+                           DataType::f8e4m3);
+    check(p, wgmma(192, 32, 3, 1), text, {one, each});
+    p.pattern.emplace(BlockSize{64, 64}, /*density=*/0.5);
+    check(p, wgmma(64, 32, 2, 1),
+          "sinks(%x2 : " + sinks + ") softcap(2.5) " + text,
+          {one, each, sinks});
+  }
+}
+
 /// sinks and lists beside scales.
 TEST_F(Clauses, ScalesBesideOthers) {
   std::string each = tensorOf({2, 2}, "f32"), ofHead = tensorOf({4}, "f32");

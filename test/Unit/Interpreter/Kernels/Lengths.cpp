@@ -93,6 +93,10 @@ protected:
     p.dtype = DataType::f8e4m3;
     return p;
   }
+  /// Keys and values of eight bits under queries of sixteen.
+  static Problem withNarrowKeys(Problem p) {
+    return withKvType(p, DataType::f8e4m3);
+  }
   Tiles drawWarpgroupsOfEightBits() {
     Tiles tiles = drawWarpgroups();
     tiles.set("key", 32 * draw(1, 4));
@@ -129,9 +133,10 @@ protected:
                    std::clamp<int64_t>(own.begin * key, 0, end);
           };
           if (!own.isEmpty())
-            sum += (rows * p.headDim + rowsUntil(endOfKeys) * p.headDim +
+            sum += rows * p.headDim * attn::bytesOf(p.dtype) +
+                   (rowsUntil(endOfKeys) * p.headDim +
                     rowsUntil(entry.keys) * p.headDimV) *
-                   attn::bytesOf(p.dtype);
+                       attn::bytesOf(kvTypeOf(p));
         }
         if (parts > 1)
           sum += rows * parts * (p.headDimV + 1) * 4;
@@ -211,11 +216,23 @@ TEST_F(UsedKeys, OfEightBits) {
   }
 }
 
+/// What is widened on its way.
+TEST_F(UsedKeys, OfNarrowKeys) {
+  for (int i = 0; i < 6; ++i) {
+    checkPlaced(withNarrowKeys(drawProblem(i % 3 ? 8 : 100, 16)),
+                drawWarpgroups());
+    checkPlaced(withNarrowKeys(drawPaged(i % 3 ? 8 : 100, 16)),
+                drawWarpgroups());
+  }
+}
+
 TEST_F(UsedKeys, OfMoreProblems) {
   ATTN_LONG_TEST();
   for (int i = 0; i < 60; ++i) {
     checkPlaced(inEightBits(drawPaged(i % 3 ? 8 : 150, 16)),
                 drawWarpgroupsOfEightBits());
+    checkPlaced(withNarrowKeys(drawPaged(i % 3 ? 8 : 150, 16)),
+                drawWarpgroups());
     checkPlaced(drawPaged(i % 3 ? 8 : 150), drawWarpgroups());
     checkPlaced(drawProblem(i % 3 ? 8 : 90), drawWarps());
     checkPlaced(drawProblem(i % 3 ? 8 : 150, 8), drawWarpgroups());
@@ -231,6 +248,7 @@ TEST_F(UsedKeys, AtMost) {
                 64); // which pages of powers of two divide, or the reverse
     checkMost(drawPaged(40), ofPages);
     checkMost(inEightBits(drawPaged(40, 16)), ofPages);
+    checkMost(withNarrowKeys(drawPaged(40, 16)), ofPages);
   }
 }
 

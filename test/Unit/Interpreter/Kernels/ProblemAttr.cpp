@@ -86,6 +86,18 @@ TEST(ProblemAttr, Scales) {
   EXPECT_EQ(str(p.scales), "scales(q, k, v)");
 }
 
+TEST(ProblemAttr, NarrowKeys) {
+  mlir::MLIRContext context;
+  Problem p;
+  p.queries = 1, p.keys = 128, p.headDim = p.headDimV = 64;
+  EXPECT_FALSE(problemAttr(&context, p).contains("kv_dtype"));
+  p.kvDtype = DataType::f8e4m3;
+  std::optional<Problem> read = problemFromAttr(problemAttr(&context, p));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->kvDtype, p.kvDtype);
+  EXPECT_EQ(read->dtype, DataType::bf16);
+}
+
 TEST(ProblemAttr, Placement) {
   mlir::MLIRContext context;
   Problem p;

@@ -83,6 +83,12 @@ TEST_F(RaggedKernels, BlocksMayHaveOneTileEach) {
   }
 }
 
+TEST_F(RaggedKernels, NarrowKeysAreWidened) {
+  for (int i = 0; i < 6; ++i)
+    check(withKvType(drawProblem(150, 16, draw16Bit(draw)), DataType::f8e4m3),
+          drawPipeline(16 * draw(2, 5)));
+}
+
 TEST_F(RaggedKernels, F32IsSplit) {
   for (int i = 0; i < 2; ++i)
     check(drawProblem(90, 4, DataType::f32), {{"query", 64},

@@ -151,6 +151,18 @@ TEST_F(RaggedCaches, InParts) {
     checkShared(80, /*isPaged=*/i % 2, /*hasParts=*/true);
 }
 
+/// Keys and values of eight bits, which are widened on their way.
+TEST_F(RaggedCaches, OfNarrowKeys) {
+  for (int i = 0; i < 8; ++i) {
+    Problem p =
+        withKvType(drawProblem(100, 16, /*isPaged=*/i % 2, draw16Bit(draw)),
+                   DataType::f8e4m3);
+    Tiles tiles = drawShared(p, /*hasParts=*/i % 4 > 1);
+    tiles.set("key", std::min<int64_t>(tiles.get("key"), 64));
+    check(p, tiles);
+  }
+}
+
 /// Keys that lie one behind the other too.
 TEST_F(RaggedCaches, SharedTilesOfSequences) {
   for (int i = 0; i < 8; ++i) {

@@ -2,9 +2,9 @@
 //
 // Random problems whose tiles have rows of 2, 4 or 8 heads of a group: few
 // queries and many, under every mask, whole walks and walks in parts, keys in
-// order, with lengths and in pages.  O and LSE are compared with the oracle,
-// and bytes that moved with those that are counted in the IR and those that the
-// schedule promised.
+// order, with lengths and in pages, some of eight bits.  O and LSE are compared
+// with the oracle, and bytes that moved with those that are counted in the IR
+// and those that the schedule promised.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,6 +27,7 @@ namespace {
 
 class TilesOfHeads : public BuiltKernel {
 protected:
+  static constexpr int64_t kPieceBytes = 16;
   Draws draw{31};
   uint64_t seed = 1;
 
@@ -64,7 +65,12 @@ protected:
     p.heads = p.kvHeads * headsOfTile(tiles) * draw(1, 2);
     p.lse = draw(0, 2) != 0;
     p.lseLow = p.lse && !tiles.has("parts") && draw(0, 3) == 0;
-    return p;
+    if (draw(0, 2))
+      return p;
+    // Rows of eight bits are whole pieces of 16 bytes.
+    p.headDim = roundUp(p.headDim, kPieceBytes);
+    p.headDimV = roundUp(p.headDimV, kPieceBytes);
+    return withKvType(p, DataType::f8e4m3);
   }
 
   /// Beside what every kernel is checked for, what its plan promised.
