@@ -12,14 +12,16 @@ beside them some prompts are cached, in chunks of at most `--chunk` tokens
 together.  Who is done leaves, its pages go back, and the next request begins.
 
 The model has random weights and nothing but attention between the tokens.
-Attention is attn.attention_with_kvcache, or PyTorch's own on pages that are
-gathered first; both run the same loop, and their tokens are compared.  Printed
-are tokens a second of each.  Needs a GPU, PyTorch and the package.
+Attention is attn.attention_varlen, one launch for all tokens of a step and a
+layer, or PyTorch's own on pages that are gathered first; both run the same loop,
+and their tokens are compared.  Printed are tokens a second of each.  Needs a
+GPU, PyTorch and the package.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import time
 from collections import deque
@@ -162,21 +164,56 @@ class Scheduler:
 
 # -- Attention on the cache ---------------------------------------------------
 
-#: q [batch, queries, heads, d], pools [pages, page, kv_heads, d], lengths and
-#: table of int32 -> o like q.  Query i of n sees the keys up to length - n + i.
-Attention = Callable[[Tensor, Tensor, Tensor, Tensor, Tensor], Tensor]
+@dataclass
+class Batch:
+    """Where the tokens of a step lie: sequence n has the rows from offsets[n] to
+    offsets[n + 1], the first `lengths[n]` tokens of its pages are there, its own
+    among them, and the host knows how many rows each has."""
+
+    offsets: Tensor     #: [sequences + 1], like all of int32
+    lengths: Tensor     #: [sequences]
+    table: Tensor       #: [sequences, pages]
+    counts: list[int]
 
 
-def by_attn(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor,
-            table: Tensor) -> Tensor:
+#: q [tokens, heads, d], pools [pages, page, kv_heads, d] and where they lie -> o
+#: like q.  Row i of n sees the keys up to length - n + i.
+Attention = Callable[[Tensor, Tensor, Tensor, Batch], Tensor]
+
+
+def by_attn(q: Tensor, k: Tensor, v: Tensor, batch: Batch) -> Tensor:
+    """Prefills and decodes in one launch."""
     import attn
-    return attn.attention_with_kvcache(q, k, v, cache_seqlens=lengths,
-                                       page_table=table)
+    return attn.attention_varlen(
+        q, k, v, batch.offsets, None, max(batch.counts),
+        batch.table.shape[1] * k.shape[1], causal=True,
+        seqused_k=batch.lengths, page_table=batch.table)
 
 
-def by_torch(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor,
-             table: Tensor) -> Tensor:
-    """PyTorch's attention on rows that are gathered from the pages."""
+def by_torch(q: Tensor, k: Tensor, v: Tensor, batch: Batch) -> Tensor:
+    """Decodes, which stand first, as one batch, and prefills one by one."""
+    decodes = 0
+    while decodes < len(batch.counts) and batch.counts[decodes] == 1:
+        decodes += 1
+    o, first = torch.empty_like(q), 0
+    for some in [range(decodes), *(range(n, n + 1) for n in
+                                   range(decodes, len(batch.counts)))]:
+        if not some:
+            continue
+        queries = batch.counts[some[0]]
+        rows = slice(first, first + len(some) * queries)
+        first = rows.stop
+        own = slice(some[0], some[-1] + 1)
+        o[rows] = of_one_length(q[rows].unflatten(0, (len(some), queries)), k,
+                                v, batch.lengths[own],
+                                batch.table[own]).flatten(0, 1)
+    return o
+
+
+def of_one_length(q: Tensor, k: Tensor, v: Tensor, lengths: Tensor,
+                  table: Tensor) -> Tensor:
+    """PyTorch's attention on rows that are gathered from the pages; q is
+    [sequences, queries, heads, d]."""
     batch, queries = q.shape[:2]
     k, v = (pool[table.long()].flatten(1, 2).transpose(1, 2)
             for pool in (k, v))
@@ -217,58 +254,48 @@ class Model:
         return torch.tensor(list(values), dtype=torch.int32).to(self.device)
 
     def tokens_behind(self, pieces: list[Piece]) -> list[int]:
-        """The most likely token behind each piece.
-
-        Pieces are as long as the longest: shorter ones begin with rows that
-        nobody looks at, and whose keys go nowhere.
-        """
-        if not pieces:
-            return []
-        longest = max(piece.count for piece in pieces)
+        """The most likely token behind each piece, all of them at once."""
         ids, slots = [], []
         for piece in pieces:
-            blank = longest - piece.count
-            own = piece.sequence.tokens[piece.first:piece.first + piece.count]
-            ids.append([0] * blank + own)
-            slots.append([-1] * blank + [
-                piece.sequence.pages[at // self.page] * self.page
-                + at % self.page
-                for at in range(piece.first, piece.first + piece.count)])
+            end = piece.first + piece.count
+            ids += piece.sequence.tokens[piece.first:end]
+            slots += [piece.sequence.pages[at // self.page] * self.page
+                      + at % self.page for at in range(piece.first, end)]
         pages = max(len(piece.sequence.pages) for piece in pieces)
-        table = self._numbers(
-            piece.sequence.pages + [0] * (pages - len(piece.sequence.pages))
-            for piece in pieces)
-        lengths = self._numbers(piece.first + piece.count for piece in pieces)
-        last = self._run(self._numbers(ids), self._numbers(slots), lengths,
-                         table)
-        found: list[int] = last.argmax(1).tolist()
+        counts = [piece.count for piece in pieces]
+        batch = Batch(
+            self._numbers([0, *itertools.accumulate(counts)]),
+            self._numbers(piece.first + piece.count for piece in pieces),
+            self._numbers(
+                piece.sequence.pages + [0] * (pages - len(piece.sequence.pages))
+                for piece in pieces), counts)
+        found: list[int] = self._run(self._numbers(ids), self._numbers(slots),
+                                     batch).argmax(1).tolist()
         return found
 
-    def _run(self, ids: Tensor, slots: Tensor, lengths: Tensor,
-             table: Tensor) -> Tensor:
-        """Scores of all tokens behind the last of each row of `ids`."""
-        x = self.embedding[ids]
-        rows = slots.flatten().long()
-        kept = (rows >= 0).nonzero()[:, 0]
+    def _run(self, ids: Tensor, slots: Tensor, batch: Batch) -> Tensor:
+        """Scores of all tokens behind the last row of each sequence."""
+        x, rows = self.embedding[ids], slots.long()
         for (inward, outward), pools in zip(self.layers, self.cache):
             normal = functional.rms_norm(x, x.shape[-1:])
             q, k, v = (normal @ inward).split(
                 [self.heads * self.dim] + 2 * [self.kv_heads * self.dim], -1)
             for pool, new in zip(pools, (k, v)):
-                pool.view(-1, self.kv_heads, self.dim)[rows[kept]] = new.reshape(
-                    -1, self.kv_heads, self.dim)[kept]
+                pool.view(-1, self.kv_heads, self.dim)[rows] = new.unflatten(
+                    -1, (self.kv_heads, self.dim))
             o = self.attention(q.unflatten(-1, (self.heads, self.dim)),
-                               pools[0], pools[1], lengths, table)
-            x = x + o.flatten(2).to(x.dtype) @ outward
-        return functional.rms_norm(x[:, -1], x.shape[-1:]) @ self.embedding.T
+                               pools[0], pools[1], batch)
+            x = x + o.flatten(1).to(x.dtype) @ outward
+        last = batch.offsets[1:].long() - 1
+        return functional.rms_norm(x[last], x.shape[-1:]) @ self.embedding.T
 
 
 def serve(model: Model, scheduler: Scheduler) -> None:
     """Works off all requests."""
     with torch.no_grad():
         while (step := scheduler.next_step()) is not None:
-            for pieces in (step.decodes, step.chunks):
-                scheduler.take(pieces, model.tokens_behind(pieces))
+            pieces = step.decodes + step.chunks
+            scheduler.take(pieces, model.tokens_behind(pieces))
             scheduler.end_step()
 
 

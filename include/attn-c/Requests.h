@@ -276,6 +276,42 @@ ATTN_EXPORT int32_t attn_backward_kept_bind(
     const attn_buffer *block_rows, const attn_buffer *dq, const attn_buffer *dk,
     const attn_buffer *dv, attn_binding **binding, attn_status *status);
 
+/*===-- Lists of blocks ---------------------------------------------------===*/
+
+typedef struct attn_block_lists_request {
+  size_t struct_size;
+  int64_t queries;
+  int64_t keys;
+  /* Multiples of 64. */
+  int64_t block_queries;
+  int64_t block_keys;
+  /* captures(..) and sees(..) {..}, as those of attn_forward. */
+  const attn_clauses *clauses;
+  /* As in attn_forward_request. */
+  const char *machine;
+} attn_block_lists_request;
+
+/* The lists that attn_forward takes, made on the GPU: the blocks in which sees
+   shows some pairs, and those in which it shows all.  Indices rise.  No array
+   of queries x keys is made.  Counts are [batch, heads, ceil(queries /
+   block_queries)] and blocks the same with ceil(keys / block_keys) columns, of
+   int32 in row-major order; batch and heads are those that sees is asked for, 1
+   where it reads neither. */
+ATTN_EXPORT int32_t attn_block_lists(const attn_block_lists_request *request,
+                                     int32_t device,
+                                     const attn_buffer *partial_counts,
+                                     const attn_buffer *partial_blocks,
+                                     const attn_buffer *full_counts,
+                                     const attn_buffer *full_blocks,
+                                     void *stream, attn_status *status);
+
+/* The transposed lists that attn_backward takes, of lists on the GPU.  Both are
+   partial counts, partial blocks, full counts and full blocks, in row-major
+   order; machine is NULL, or as in attn_forward_request. */
+ATTN_EXPORT int32_t attn_transpose_blocks(
+    const char *machine, int32_t device, const attn_buffer *const lists[4],
+    const attn_buffer *const transposed[4], void *stream, attn_status *status);
+
 /*===-- JAX ---------------------------------------------------------------===*/
 
 /* A handler of XLA's foreign function interface (XLA_FFI_Handler), to be

@@ -72,10 +72,10 @@ __attribute__((constructor)) static void makeStores() {
 }
 
 /// The machine to compile for, as text.
-static Outcome resolveMachine(const AttentionRequest &request, int device,
+static Outcome resolveMachine(const std::string &asked, int device,
                               std::string &name) {
-  if (!request.machine.empty()) {
-    name = request.machine;
+  if (!asked.empty()) {
+    name = asked;
     return std::nullopt;
   }
   // Asking the driver takes microseconds, and the answer does not change.
@@ -147,6 +147,45 @@ struct Choice {
 
 } // namespace
 
+/// Binds what is kept under a key, which is made first if need be.
+static Outcome bindKept(const std::string &key,
+                        llvm::ArrayRef<CallerArray> arrays,
+                        llvm::function_ref<Outcome(Entry &)> make,
+                        std::shared_ptr<const Binding> &binding) {
+  std::shared_ptr<Entry> entry = executables->at(key);
+  // Who holds it may be waiting for ptxas, and a fork need not.
+  std::unique_lock<std::mutex> lock(entry->mutex, std::defer_lock);
+  {
+    forkgate::Outside outside;
+    lock.lock();
+  }
+  if (!entry->executable)
+    if (Outcome fault = make(*entry))
+      return fault;
+  return entry->executable->bind(arrays, binding);
+}
+
+Outcome attn::bindText(const std::string &text, const std::string &machine,
+                       int device, llvm::ArrayRef<CallerArray> arrays,
+                       std::shared_ptr<const Binding> &binding) {
+  std::string name;
+  if (Outcome fault = resolveMachine(machine, device, name))
+    return fault;
+  auto make = [&](Entry &entry) -> Outcome {
+    std::string error;
+    std::unique_ptr<Executable> executable = Executable::compile(
+        {text, name, llvm::StringRef(), llvm::StringRef()}, error);
+    if (!executable)
+      return invalid(error);
+    if (Outcome fault = executable->load(device))
+      return fault;
+    entry.executable = std::move(executable);
+    return std::nullopt;
+  };
+  return bindKept(text + name + '\0' + std::to_string(device), arrays, make,
+                  binding);
+}
+
 /// Everything that is known without a GPU, on a machine by its text.
 static Outcome choose(const AttentionRequest &request,
                       const AttentionArrays &arrays, const std::string &machine,
@@ -206,7 +245,7 @@ Outcome attn::bindAttention(const AttentionRequest &request, int device,
           classify(request, arrays, choice.kernelClass))
     return Fault{ATTN_INVALID_ARGUMENT, *wrong};
   std::string machine;
-  if (Outcome fault = resolveMachine(request, device, machine))
+  if (Outcome fault = resolveMachine(request.machine, device, machine))
     return fault;
   if (Outcome fault = choose(request, arrays, machine, choice))
     return fault;
@@ -228,18 +267,11 @@ Outcome attn::bindAttention(const AttentionRequest &request, int device,
     problem.ragged->longest = {kMaxRows, kMaxRows};
   std::string key = textOf(kernelClass) + machine + '\0' + schedule + '\0' +
                     std::to_string(device);
-  std::shared_ptr<Entry> entry = executables->at(key);
-  // Who holds it may be waiting for ptxas, and a fork need not.
-  std::unique_lock<std::mutex> lock(entry->mutex, std::defer_lock);
-  {
-    forkgate::Outside outside;
-    lock.lock();
-  }
-  if (!entry->executable)
-    if (Outcome fault =
-            fill(*entry, request, device, machine, schedule, kernelClass))
-      return fault;
-  if (Outcome fault = entry->executable->bind(bound.list(), binding))
+  auto make = [&](Entry &entry) {
+    return fill(entry, request, device, machine, choice.schedule,
+                choice.kernelClass);
+  };
+  if (Outcome fault = bindKept(key, bound.list(), make, binding))
     return fault;
   // The kernels are for any sizes; these need more than there is.
   if (int64_t bytes = binding->scratchBytes(); bytes > parsed.hbmBytes)

@@ -74,6 +74,12 @@ Outcome bindAttention(const AttentionRequest &request, int device,
                       const AttentionArrays &arrays,
                       std::shared_ptr<const Binding> &binding);
 
+/// The binding of a text's only function for these arrays; it is compiled once
+/// for a machine, or if that is empty for the GPU's own.
+Outcome bindText(const std::string &text, const std::string &machine,
+                 int device, llvm::ArrayRef<CallerArray> arrays,
+                 std::shared_ptr<const Binding> &binding);
+
 } // namespace attn
 
 #endif

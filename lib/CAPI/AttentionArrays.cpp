@@ -3,6 +3,7 @@
 #include "AttentionArrays.h"
 
 #include "attn/IR/Packing.h"
+#include "attn/Schedule/RaggedQueries.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -108,13 +109,33 @@ static void setRaggedSizes(Problem &problem, const AttentionArrays &arrays) {
   problem.queries = q.sizes[0];
   problem.keys = k.sizes[0];
   problem.headDim = q.sizes[2];
-  problem.headDimV = arrays.find("v")->sizes[2];
+  problem.headDimV = arrays.find("v")->sizes.back();
+}
+
+/// Of keys that the device says how many are used of.
+static void setPlace(Problem &problem, const AttentionRequest &request,
+                     const AttentionArrays &arrays) {
+  const CallerArray &k = *arrays.find("k");
+  problem.place.usedKeysBits = request.usedKeysBits;
+  problem.keys = k.sizes[2];
+  if (const CallerArray *table = arrays.find("page_table")) {
+    problem.place.pageRows = k.sizes[2];
+    problem.keys = table->sizes[1] * k.sizes[2];
+  }
+  if (!problem.ragged)
+    return;
+  int64_t &longest = problem.ragged->longest.keys; // of 0, all
+  longest = std::min(longest > 0 ? longest : kMaxRows, problem.keys);
 }
 
 static void setSizes(Problem &problem, const AttentionRequest &request,
                      const AttentionArrays &arrays) {
-  if (problem.ragged)
-    return setRaggedSizes(problem, arrays);
+  if (problem.ragged) {
+    setRaggedSizes(problem, arrays);
+    if (arrays.find("used_keys"))
+      setPlace(problem, request, arrays);
+    return;
+  }
   const CallerArray &q = *arrays.find("q"), &k = *arrays.find("k");
   problem.batch = q.sizes[0];
   problem.heads = q.sizes[1];
@@ -124,11 +145,7 @@ static void setSizes(Problem &problem, const AttentionRequest &request,
   problem.headDim = q.sizes[3];
   problem.headDimV = arrays.find("v")->sizes[3];
   if (arrays.find("used_keys"))
-    problem.place.usedKeysBits = request.usedKeysBits;
-  if (const CallerArray *table = arrays.find("page_table")) {
-    problem.place.pageRows = k.sizes[2];
-    problem.keys = table->sizes[1] * k.sizes[2];
-  }
+    setPlace(problem, request, arrays);
 }
 
 /// Whether V is the first columns of K.
@@ -144,18 +161,24 @@ static std::optional<std::string> checkShapes(const AttentionRequest &request,
       {"weights", "block_rows"},
       {"partial_counts", "partial_blocks"},
       {"full_counts", "full_blocks"},
-      {"cu_q", "cu_k"},
       {"transposed_partial_counts", "transposed_partial_blocks"},
       {"transposed_full_counts", "transposed_full_blocks"}};
   for (auto [one, other] : pairs)
     if (!arrays.find(one) != !arrays.find(other))
       return std::string(one) + " and " + other + " together";
+  bool hasQ = arrays.find("cu_q"), hasK = arrays.find("cu_k");
+  bool isOnCache = hasQ && arrays.find("used_keys");
+  if (isOnCache ? hasK : hasQ != hasK)
+    return "cu_q and cu_k together, or cu_q and used_keys";
   if (request.direction == Direction::backward)
     for (const char *list : {"partial_counts", "full_counts"})
       if (!arrays.find(list) != !arrays.find(std::string("transposed_") + list))
         return std::string(list) + " and transposed_" + list + " together";
+  Placement cache;
+  if (arrays.find("used_keys"))
+    cache.usedKeysBits = request.usedKeysBits;
   for (const Array &each : arrays.all) {
-    size_t rank = shapeOf(each.role, request.ragged.has_value()).size();
+    size_t rank = shapeOf(each.role, request.ragged.has_value(), cache).size();
     if (each.array.sizes.size() != rank)
       return each.role.str() + " of rank " + std::to_string(rank);
     for (int64_t size : each.array.sizes)
@@ -164,10 +187,8 @@ static std::optional<std::string> checkShapes(const AttentionRequest &request,
   }
   const auto &q = arrays.find("q")->sizes, &k = arrays.find("k")->sizes,
              &v = arrays.find("v")->sizes;
-  size_t rows = request.ragged ? 0 : 2, columns = rows ? 3 : 2;
+  size_t rows = k.size() == 3 ? 0 : 2;
   bool isPaged = arrays.find("page_table");
-  if (request.ragged && (isPaged || arrays.find("used_keys")))
-    return "cu_q and cu_k, or used_keys, but not both";
   if (isPaged && !arrays.find("used_keys"))
     return "page_table and used_keys together";
   if (!request.ragged && !isPaged && (q[0] != k[0] || q[0] != v[0]))
@@ -180,7 +201,7 @@ static std::optional<std::string> checkShapes(const AttentionRequest &request,
     return "a head count of q that is a multiple of that of k and v";
   if (k[rows] != v[rows])
     return "k and v with the same number of rows";
-  if (q[columns] != k[columns])
+  if (q.back() != k.back())
     return "q and k with the same head dimension";
   if (request.ragged && arrays.find("cu_q")->sizes[0] < 1)
     return "cu_q with an offset where the last sequence ends";
@@ -273,7 +294,7 @@ checkGradient(const AttentionArrays &arrays,
 
 /// What clauses tell apart is in the type: sizes of 1, which short forms read
 /// as one for all, and whether the innermost elements are neighbours.
-static std::string typeOf(const AttentionArrays::Capture &capture) {
+std::string attn::typeOf(const AttentionArrays::Capture &capture) {
   std::string shape, strides;
   const CallerArray &array = capture.array;
   for (auto [dim, size] : llvm::enumerate(array.sizes)) {
@@ -297,10 +318,12 @@ std::optional<std::string> attn::classify(const AttentionRequest &request,
       text += separator + each.role.str() + " " + show(each.array.sizes);
       separator = ", ";
     }
-    std::string ofPages = arrays.find("page_table")
-                              ? ", of pages [pages, heads, keys of a page, "
-                                "head dimension]"
-                              : "";
+    std::string ofPages =
+        arrays.find("page_table")
+            ? ", of pages [pages, heads, keys of a page, head dimension]"
+        : request.ragged && arrays.find("used_keys")
+            ? ", of a cache [sequences, heads, keys, head dimension]"
+            : "";
     return text + "; shapes are " +
            (request.ragged ? "[rows, heads, head dimension], lse [heads, rows]"
                            : "[batch, heads, rows, head dimension]") +

@@ -16,6 +16,9 @@ std::optional<std::string> classify(const AttentionRequest &request,
                                     const AttentionArrays &arrays,
                                     KernelClass &kernelClass);
 
+/// The type of what clauses capture, with what they tell apart.
+std::string typeOf(const AttentionArrays::Capture &capture);
+
 /// How the problem of arrays that are in order is planned.
 Packing packingOf(const KernelClass &kernelClass,
                   const AttentionArrays &arrays);

@@ -268,6 +268,8 @@ Binding::make(std::shared_ptr<const LoadedKernels> loaded,
       binding->add(*copy);
       continue;
     }
+    if (std::holds_alternative<ElementLoops>(step))
+      return Status::failure(kNoElementLoops);
     if (Status status = binding->add(std::get<RecordedLaunch>(step));
         !status.ok())
       return status;

@@ -30,10 +30,10 @@ static Outcome add(const std::string &name, const std::string &type,
   return std::nullopt;
 }
 
-Outcome attn::readCallerClauses(const attn_clauses &clauses,
-                                const attn_buffer *const *gradients,
-                                AttentionRequest &request,
-                                AttentionArrays &arrays) {
+/// The text and the arrays that it captures.
+static Outcome readCaptures(const attn_clauses &clauses,
+                            AttentionRequest &request,
+                            AttentionArrays &arrays) {
   if (clauses.struct_size < sizeof(clauses))
     return invalid("expects clauses with struct_size = sizeof(attn_clauses)");
   if (!clauses.text)
@@ -49,6 +49,23 @@ Outcome attn::readCallerClauses(const attn_clauses &clauses,
     if (Outcome fault = add(textOf(capture.name), textOf(capture.type),
                             capture.buffer, "capture", arrays.captures))
       return fault;
+  return std::nullopt;
+}
+
+Outcome attn::readListClauses(const attn_clauses &clauses,
+                              AttentionRequest &request,
+                              AttentionArrays &arrays) {
+  if (Outcome fault = readCaptures(clauses, request, arrays))
+    return fault;
+  return checkListClauses(request, arrays);
+}
+
+Outcome attn::readCallerClauses(const attn_clauses &clauses,
+                                const attn_buffer *const *gradients,
+                                AttentionRequest &request,
+                                AttentionArrays &arrays) {
+  if (Outcome fault = readCaptures(clauses, request, arrays))
+    return fault;
   for (auto [number, capture] : llvm::enumerate(arrays.captures))
     if (const attn_buffer *buffer = gradients ? gradients[number] : nullptr)
       if (Outcome fault = add(capture.name, "f32", *buffer,

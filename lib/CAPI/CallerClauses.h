@@ -11,6 +11,10 @@ namespace attn {
 
 Outcome readBuffer(const attn_buffer &buffer, CallerArray &array);
 
+/// Clauses of which lists are made, with what they capture.
+Outcome readListClauses(const attn_clauses &clauses, AttentionRequest &request,
+                        AttentionArrays &arrays);
+
 /// Clauses with what they capture and, where it is not null, where gradients of
 /// that go.
 Outcome readCallerClauses(const attn_clauses &clauses,

@@ -22,6 +22,8 @@ using namespace mlir;
 static constexpr StringLiteral kKeywords[] = {"captures", "sees",    "score",
                                               "document", "softcap", "alibi",
                                               "bias",     "sinks",   "scales"};
+/// What lists are made of, in the order of the op.
+static constexpr StringLiteral kOfLists[] = {"captures", "sees"};
 /// Of elements of captures.
 static constexpr StringLiteral kTypes[] = {"i1",  "i8",   "i16", "i32",
                                            "i64", "bf16", "f16", "f32"};
@@ -38,8 +40,9 @@ namespace {
 /// Walks over the text, and knows where it is.
 class Reader {
 public:
-  Reader(StringRef text, ArrayRef<AttentionArrays::Capture> captures)
-      : text(text), captures(captures) {}
+  Reader(StringRef text, ArrayRef<AttentionArrays::Capture> captures,
+         ArrayRef<StringLiteral> keywords)
+      : text(text), captures(captures), keywords(keywords) {}
 
   Outcome read();
 
@@ -57,6 +60,7 @@ private:
 
   StringRef text;
   ArrayRef<AttentionArrays::Capture> captures;
+  ArrayRef<StringLiteral> keywords;
   size_t place = 0;
   llvm::StringSet<> named;
 };
@@ -174,10 +178,10 @@ Outcome Reader::read() {
   for (skipBlanks(); !isAtEnd(); skipBlanks()) {
     size_t at = place;
     StringRef keyword = word();
-    if (!llvm::is_contained(kKeywords, keyword)) {
+    if (!llvm::is_contained(keywords, keyword)) {
       StringRef got = keyword.empty() ? text.substr(at, 1) : keyword;
       return wrong(at, "expects a clause, but got '" + got + "'; clauses: " +
-                           llvm::join(ArrayRef(kKeywords), "(..), ") + "(..)");
+                           llvm::join(keywords, "(..), ") + "(..)");
     }
     place += keyword.size();
     if (Outcome fault = clause(keyword))
@@ -226,7 +230,14 @@ Outcome attn::checkClauses(const AttentionRequest &request,
                            const AttentionArrays &arrays) {
   if (Outcome fault = checkNames(request, arrays.captures))
     return fault;
-  return Reader(request.clauses, arrays.captures).read();
+  return Reader(request.clauses, arrays.captures, kKeywords).read();
+}
+
+Outcome attn::checkListClauses(const AttentionRequest &request,
+                               const AttentionArrays &arrays) {
+  if (Outcome fault = checkNames(request, arrays.captures))
+    return fault;
+  return Reader(request.clauses, arrays.captures, kOfLists).read();
 }
 
 //===----------------------------------------------------------------------===//

@@ -21,6 +21,10 @@ namespace attn {
 Outcome checkClauses(const AttentionRequest &request,
                      const AttentionArrays &arrays);
 
+/// The same of the clauses of which lists are made, captures and sees.
+Outcome checkListClauses(const AttentionRequest &request,
+                         const AttentionArrays &arrays);
+
 /// Parses and verifies a class with clauses, and completes its problem by what
 /// they say.
 Outcome readClauses(KernelClass &kernelClass);

@@ -3,6 +3,7 @@
 #include "attn/CAPI/ProblemText.h"
 
 #include "attn/IR/Attn.h"
+#include "attn/Schedule/RaggedQueries.h"
 #include "attn/Schedule/Schedule.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -70,6 +71,8 @@ ArrayPlaces attn::arraysOf(const KernelClass &kernelClass) {
     if (isOfPlace(role))
       return role == "used_keys" ? problem.place.usesSome()
                                  : problem.place.isPaged();
+    if (role == "cu_k")
+      return areKeysRagged(problem);
     if (isOfOffsets(role))
       return problem.ragged.has_value();
     if (isOfBlocks(role))
@@ -150,14 +153,15 @@ static std::string listsOf(const KernelClass &kernelClass,
          ")";
 }
 
-/// ` ragged(%cu_q, %cu_k, longest 100, 200 : types)`.
+/// ` ragged(%cu_q, %cu_k, longest 100, 200 : types)`, or of queries alone.
 static std::string raggedOf(const Problem &p,
                             llvm::ArrayRef<std::string> offsets,
                             llvm::ArrayRef<std::string> types) {
-  return " ragged(" + llvm::join(offsets, ", ") + ", longest " +
-         std::to_string(p.ragged->longest.queries) + ", " +
-         std::to_string(p.ragged->longest.keys) + " : " +
-         llvm::join(types, ", ") + ")";
+  std::string longest = std::to_string(p.ragged->longest.queries);
+  if (areKeysRagged(p))
+    longest += ", " + std::to_string(p.ragged->longest.keys);
+  return " ragged(" + llvm::join(offsets, ", ") + ", longest " + longest +
+         " : " + llvm::join(types, ", ") + ")";
 }
 
 std::string attn::textOf(const KernelClass &kernelClass) {

@@ -55,7 +55,8 @@ static Outcome readLists(const Source &source, AttentionRequest &request,
 /// Adds places for the offsets of sequences, and says how long they may be.
 template <typename Source>
 static Outcome readRagged(const Source &source, AttentionRequest &request,
-                          llvm::SmallVectorImpl<const attn_buffer *> &buffers) {
+                          llvm::SmallVectorImpl<const attn_buffer *> &buffers,
+                          bool hasCache) {
   bool isThere =
       source.struct_size >= offsetof(Source, wide_offsets) + sizeof(int64_t);
   const attn_buffer *q = isThere ? source.cu_q : nullptr,
@@ -63,9 +64,12 @@ static Outcome readRagged(const Source &source, AttentionRequest &request,
   buffers.append({q, k});
   if (!q && !k)
     return std::nullopt;
-  if (!q || !k)
+  if (hasCache && (!q || k))
+    return invalid("expects cu_q without cu_k beside used_keys, which says "
+                   "where the keys of each sequence end");
+  if (!hasCache && (!q || !k))
     return invalid("expects cu_q and cu_k together, the offsets of queries and "
-                   "of keys");
+                   "of keys, or cu_q and used_keys");
   Ragged ragged;
   ragged.longest = {source.longest_q, source.longest_k};
   ragged.isWide = source.wide_offsets != 0;
@@ -78,15 +82,25 @@ static Outcome readRagged(const Source &source, AttentionRequest &request,
   return std::nullopt;
 }
 
-/// Adds places for what tells where rows lie, which only forward requests have.
+/// Whether a request has fields for what tells where rows lie, which only
+/// forward ones do.
+static bool hasPlace(const attn_backward_request &) { return false; }
+static bool hasPlace(const attn_forward_request &source) {
+  return source.struct_size >=
+         offsetof(attn_forward_request, used_keys_bits) + sizeof(int64_t);
+}
+static bool hasCache(const attn_backward_request &) { return false; }
+static bool hasCache(const attn_forward_request &source) {
+  return hasPlace(source) && source.used_keys;
+}
+
+/// Adds places for that.
 static void readPlace(const attn_backward_request &, AttentionRequest &,
                       llvm::SmallVectorImpl<const attn_buffer *> &) {}
 static void readPlace(const attn_forward_request &source,
                       AttentionRequest &request,
                       llvm::SmallVectorImpl<const attn_buffer *> &buffers) {
-  bool isThere =
-      source.struct_size >=
-      offsetof(attn_forward_request, used_keys_bits) + sizeof(int64_t);
+  bool isThere = hasPlace(source);
   buffers.push_back(isThere ? source.used_keys : nullptr);
   buffers.push_back(isThere ? source.page_table : nullptr);
   if (isThere && source.used_keys && source.used_keys_bits != 0)
@@ -101,7 +115,7 @@ static Outcome readAll(const Source &source, AttentionRequest &request,
                        llvm::SmallVectorImpl<const attn_buffer *> &buffers) {
   if (Outcome fault = readLists(source, request, buffers))
     return fault;
-  if (Outcome fault = readRagged(source, request, buffers))
+  if (Outcome fault = readRagged(source, request, buffers, hasCache(source)))
     return fault;
   readPlace(source, request, buffers);
   return std::nullopt;

@@ -71,11 +71,18 @@ static std::string complete(const Problem &problem, const Machine &machine,
   return decision(plan->schedule, plan->tiles);
 }
 
-/// By what a choice is known: all that a kernel must know but the scale.
+static int64_t mostKeysOf(const Problem &problem) {
+  return problem.ragged ? problem.ragged->longest.keys : problem.keys;
+}
+
+/// By what a choice is known: all that a kernel must know but the scale, and
+/// what no type says, how many keys pages hold and how many of them are used.
 static std::string keyOf(KernelClass kernelClass, const Problem &sized) {
   kernelClass.problem = sized;
   kernelClass.scale = std::nullopt;
-  return textOf(kernelClass) + std::to_string(sized.rowHeads) + '\0';
+  return textOf(kernelClass) + std::to_string(sized.rowHeads) + ' ' +
+         std::to_string(sized.keys) + ' ' + std::to_string(mostKeysOf(sized)) +
+         '\0';
 }
 
 std::string attn::scheduleForSizes(const SizedRequest &request) {

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -106,6 +107,7 @@ private:
   LogicalResult execute(Operation *op);
   LogicalResult executeScalar(Operation *op);
   LogicalResult execute(scf::ForOp op);
+  LogicalResult handOver(scf::ForOp op);
   LogicalResult execute(cf::AssertOp op);
   LogicalResult execute(memref::AllocOp op);
   LogicalResult allocate(Operation *op, HostArray array);
@@ -224,7 +226,31 @@ LogicalResult Host::executeScalar(Operation *op) {
   return success();
 }
 
+static bool touchesElements(scf::ForOp op) {
+  return op
+      .walk([](Operation *inside) {
+        return isa<memref::LoadOp, memref::StoreOp>(inside)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Gives the device a nest of loops over elements as one step.
+LogicalResult Host::handOver(scf::ForOp op) {
+  if (op.getNumResults() != 0)
+    return op.emitError("expects a loop over elements to carry nothing");
+  ElementLoops loops = {op, {}};
+  llvm::SetVector<Value> used(op->operand_begin(), op->operand_end());
+  getUsedValuesDefinedAbove(op->getRegions(), used);
+  for (Value value : used)
+    loops.values.push_back({value, values.find(value)->second});
+  return device.runLoops(loops);
+}
+
 LogicalResult Host::execute(scf::ForOp op) {
+  if (touchesElements(op))
+    return handOver(op);
   int64_t upper = scalar(op.getUpperBound()).integer;
   int64_t step = scalar(op.getStep()).integer;
   if (step <= 0)

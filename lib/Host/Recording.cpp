@@ -34,6 +34,10 @@ public:
     recording.steps.push_back(RecordedCopy{source, target});
     return success();
   }
+  LogicalResult runLoops(const ElementLoops &loops) override {
+    recording.steps.push_back(loops);
+    return success();
+  }
 
 private:
   Recording &recording;
@@ -99,6 +103,15 @@ LogicalResult attn::replay(const Recording &recording, Device &device,
       addresses.resolve(source.base);
       addresses.resolve(target.base);
       if (failed(device.copy(source, target, location)))
+        return failure();
+      continue;
+    }
+    if (const auto *recorded = std::get_if<ElementLoops>(&step)) {
+      ElementLoops loops = *recorded;
+      for (auto &[value, of] : loops.values)
+        if (auto *array = std::get_if<HostArray>(&of))
+          addresses.resolve(array->base);
+      if (failed(device.runLoops(loops)))
         return failure();
       continue;
     }

@@ -117,8 +117,9 @@ std::optional<ScalarOp> attn::decodeScalar(Operation *op) {
     return std::nullopt;
   scalar.realResult = isa<FloatType>(result);
   scalar.isBf16 = result.isBF16();
-  bool isConversion = *code == ScalarCode::extf || *code == ScalarCode::truncf;
-  if (scalar.resultWidth == 16 && !isConversion)
+  bool holdsNarrow = *code == ScalarCode::extf || *code == ScalarCode::truncf ||
+                     *code == ScalarCode::constant;
+  if (scalar.resultWidth == 16 && !holdsNarrow)
     return std::nullopt;
   if (op->getNumOperands() != 0) {
     scalar.operandWidth = widthOf(op->getOperand(0).getType());

@@ -258,14 +258,23 @@ ParseResult ClauseParser::parseGradients() {
 ParseResult ClauseParser::parseRagged() {
   UnresolvedOperands &offsets = group(ClauseGroup::offsets);
   offsets.loc = parser.getCurrentLocation();
-  return failure(parser.parseOperand(offsets.names.emplace_back()) ||
-                 parser.parseComma() ||
-                 parser.parseOperand(offsets.names.emplace_back()) ||
-                 parser.parseComma() || parser.parseKeyword(kLongestAttr) ||
-                 parser.parseInteger(longest.emplace_back()) ||
-                 parser.parseComma() ||
-                 parser.parseInteger(longest.emplace_back()) ||
-                 parser.parseColonTypeList(offsets.types));
+  if (parser.parseOperand(offsets.names.emplace_back()) || parser.parseComma())
+    return failure();
+  // On a cache keys have no offsets, and no longest.
+  OpAsmParser::UnresolvedOperand ofKeys;
+  OptionalParseResult hasKeys = parser.parseOptionalOperand(ofKeys);
+  if (hasKeys.has_value()) {
+    if (failed(*hasKeys) || parser.parseComma())
+      return failure();
+    offsets.names.push_back(ofKeys);
+  }
+  if (parser.parseKeyword(kLongestAttr) ||
+      parser.parseInteger(longest.emplace_back()))
+    return failure();
+  if (hasKeys.has_value() &&
+      (parser.parseComma() || parser.parseInteger(longest.emplace_back())))
+    return failure();
+  return parser.parseColonTypeList(offsets.types);
 }
 
 ParseResult ClauseParser::parseValues() {
@@ -335,14 +344,24 @@ ParseResult ClauseParser::addRegions() {
 FailureOr<int64_t>
 ClauseParser::numberOf(const OpAsmParser::UnresolvedOperand &name) {
   int64_t number = 0;
+  std::optional<int64_t> found;
   for (ClauseGroup which : {ClauseGroup::captures, ClauseGroup::sinks})
     for (const OpAsmParser::UnresolvedOperand &each : group(which).names) {
-      if (each.name == name.name && each.number == name.number)
-        return number;
+      if (each.name == name.name && each.number == name.number) {
+        if (found)
+          return parser.emitError(name.location)
+                 << "expects a gradient of an array that clauses name once, or "
+                    "its number, but got "
+                 << name.name << ", which has the numbers " << *found << " and "
+                 << number;
+        found = number;
+      }
       ++number;
     }
-  return parser.emitError(name.location)
-         << "expects a gradient of a capture or of sinks";
+  if (!found)
+    return parser.emitError(name.location)
+           << "expects a gradient of a capture or of sinks";
+  return *found;
 }
 
 ParseResult ClauseParser::finish(NamedAttrList &said) {

@@ -36,6 +36,7 @@ private:
 
   LogicalResult same(StringRef a, StringRef b, unsigned dimension,
                      StringRef what);
+  LogicalResult sameHeadDim();
   LogicalResult positive(StringRef role, unsigned dimension, StringRef what);
   int64_t size(StringRef role, unsigned dimension) {
     return type(role).getDimSize(dimension);
@@ -121,8 +122,9 @@ LogicalResult Verifier::ranks() {
       return op->emitOpError("expects ")
              << array.role << " of rank " << rank << ", but got rank "
              << array.type().getRank()
-             << (op.isRagged() ? " (ragged rows are [rows, heads, columns])"
-                               : "");
+             << (rank < size_t(array.type().getRank()) && op.isRagged()
+                     ? " (ragged rows are [rows, heads, columns])"
+                     : "");
   }
   return success();
 }
@@ -158,14 +160,14 @@ LogicalResult Verifier::elements() {
 
 LogicalResult Verifier::sizes() {
   bool isPaged = !op.clauseOperands(ClauseGroup::pageTable).empty();
-  if (!op.isRagged() &&
+  if (op.shapeOf("k").size() == 4 &&
       failed(same("k", "v", 0, isPaged ? "number of pages" : "batch size")))
     return failure();
   if (!op.isRagged() && !isPaged &&
       (failed(same("q", "k", 0, "batch size")) ||
        failed(same("q", "v", 0, "batch size"))))
     return failure();
-  unsigned rows = op.isRagged() ? 0 : 2, columns = rows ? 3 : 2;
+  bool areRagged = op.shapeOf("k").size() == 3;
   for (StringRef role : {"q", "k", "v"})
     if (failed(positive(role, 1, "head count")))
       return failure();
@@ -175,12 +177,21 @@ LogicalResult Verifier::sizes() {
     return op->emitOpError("expects the head count of q to be a multiple of "
                            "that of k, but got ")
            << size("q", 1) << " and " << size("k", 1);
-  if (failed(same("k", "v", rows, "number of rows")))
+  if (failed(same("k", "v", areRagged ? 0 : 2, "number of rows")))
     return failure();
   for (StringRef role : {"q", "k", "v"})
-    if (failed(positive(role, columns, "head dimension")))
+    if (failed(positive(role, type(role).getRank() - 1, "head dimension")))
       return failure();
-  return same("q", "k", columns, "head dimension");
+  return sameHeadDim();
+}
+
+LogicalResult Verifier::sameHeadDim() {
+  int64_t q = type("q").getShape().back(), k = type("k").getShape().back();
+  if (q == k)
+    return success();
+  return op->emitOpError("expects q and k to have the same head dimension, but "
+                         "got ")
+         << q << " and " << k;
 }
 
 LogicalResult Verifier::shapes() {

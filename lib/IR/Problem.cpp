@@ -7,6 +7,7 @@
 #include "attn/IR/RegionCost.h"
 
 #include "attn/Schedule/Limits.h"
+#include "attn/Schedule/RaggedQueries.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -120,10 +121,10 @@ std::array<int64_t, kExtents> attn::knownSizes(AttentionOpInterface op) {
 /// Lengths are known on the device only.
 static std::optional<Ragged> raggedOf(AttentionOpInterface op) {
   auto longest = op->getAttrOfType<DenseI64ArrayAttr>(kLongestAttr);
-  if (!op.isRagged() || !longest || longest.size() != 2)
+  if (!op.isRagged() || !longest || longest.empty() || longest.size() > 2)
     return std::nullopt;
-  Ragged ragged;
-  ragged.longest = {longest[0], longest[1]};
+  Ragged ragged; // of a cache all keys may be used
+  ragged.longest = {longest[0], longest.size() == 2 ? longest[1] : kMaxRows};
   Value offsets = op.clauseOperands(ClauseGroup::offsets).front();
   ragged.isWide =
       cast<ShapedType>(offsets.getType()).getElementType().isInteger(64);
@@ -198,6 +199,8 @@ attn::Problem attn::problemWithoutRegions(AttentionOpInterface op,
     problem.batch = sizeOr(Extent::batch, assumed.batch);
     problem.queries = sizeOr(Extent::queries, assumed.rows);
     problem.keys = sizeOr(Extent::keys, assumed.rows);
+    if (problem.ragged && !areKeysRagged(problem))
+      problem.ragged->longest.keys = problem.keys;
   };
   // What is only assumed breaks no limit.
   for (assume(); check(problem) && assumed.batch * assumed.rows > 1; assume())

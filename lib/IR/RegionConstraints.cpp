@@ -153,11 +153,12 @@ public:
   }
 
 private:
-  LogicalResult regions();     // C23, C24
-  LogicalResult blocks();      // C25, C26, C31
-  LogicalResult sinks();       // C27
-  LogicalResult kept();        // C28
-  LogicalResult offsets();     // C33
+  LogicalResult regions(); // C23, C24
+  LogicalResult blocks();  // C25, C26, C31
+  LogicalResult sinks();   // C27
+  LogicalResult kept();    // C28
+  LogicalResult offsets(); // C33
+  LogicalResult offsetsOnCache();
   LogicalResult diagonal();    // C34
   LogicalResult lengths();     // C35
   LogicalResult pages();       // C36
@@ -170,6 +171,7 @@ private:
                      StringRef columns, BlockSize size);
   LogicalResult array(Value value, Twine name, ArrayRef<int64_t> most,
                       bool isIndices);
+  int64_t entries();
   /// A size of the op, which may be dynamic.
   int64_t sizeOf(StringRef role, unsigned dimension) {
     return cast<ShapedType>(op.array(role).getType()).getDimSize(dimension);
@@ -319,10 +321,11 @@ LogicalResult ClauseVerifier::lengths() {
   bool isWhole = type.getElementType().isSignlessInteger(32) ||
                  type.getElementType().isSignlessInteger(64);
   if (!isWhole || type.getRank() != 1 ||
-      !compatible(type.getDimSize(0), sizeOf("q", 0)))
+      !compatible(type.getDimSize(0), entries()))
     return op->emitOpError("expects used keys of i32 or i64 for each of ")
-           << SizeForPeople{sizeOf("q", 0)} << " batch entries, but got "
-           << type;
+           << SizeForPeople{entries()} << " batch entries, but got " << type;
+  if (op.isRagged()) // and its mask, which has a rule of its own
+    return success();
   int64_t queries = sizeOf("q", 2), keys = sizeOf("k", 2);
   if (!op.clauseOperands(ClauseGroup::pageTable).empty())
     keys = ShapedType::kDynamic; // as many as pages hold
@@ -348,9 +351,9 @@ LogicalResult ClauseVerifier::pages() {
         "expects lengths(k ..) beside pages(..), but got none");
   auto type = cast<ShapedType>(tables.front().getType());
   if (!type.getElementType().isSignlessInteger(32) || type.getRank() != 2 ||
-      !compatible(type.getDimSize(0), sizeOf("q", 0)))
+      !compatible(type.getDimSize(0), entries()))
     return op->emitOpError("expects a table of i32 and shape ")
-           << SizeForPeople{sizeOf("q", 0)} << " x pages, but got " << type;
+           << SizeForPeople{entries()} << " x pages, but got " << type;
   int64_t rows = sizeOf("k", 2);
   if (ShapedType::isDynamic(rows) || rows <= 0 || rows % kPageMultiple)
     return op->emitOpError("expects pages of a static multiple of ")
@@ -370,8 +373,7 @@ LogicalResult ClauseVerifier::scales() {
       return op->emitOpError("expects one array of scales, but got ")
              << scales.size();
     auto type = cast<ShapedType>(scales.front().getType());
-    int64_t batch = op.isRagged() ? ShapedType::kDynamic : sizeOf("q", 0),
-            heads = sizeOf("k", 1);
+    int64_t batch = entries(), heads = sizeOf("k", 1);
     auto isFor = [&](int64_t size, int64_t all) {
       return size == 1 || compatible(size, all);
     };
@@ -412,6 +414,8 @@ LogicalResult ClauseVerifier::offsets() {
   auto longest = op->getAttrOfType<DenseI64ArrayAttr>(kLongestAttr);
   if (offsets.empty() && !longest)
     return success();
+  if (placeOf(op).any())
+    return offsetsOnCache();
   if (offsets.size() != 2 || !longest || longest.size() != 2)
     return op->emitOpError("expects offsets of queries and of keys, and the "
                            "longest that a sequence has of either, but got ")
@@ -431,9 +435,48 @@ LogicalResult ClauseVerifier::offsets() {
          << q << " and " << k;
 }
 
+/// The sequences, or batch entries.
+int64_t ClauseVerifier::entries() {
+  if (!op.isRagged())
+    return sizeOf("q", 0);
+  Value offsets = op.clauseOperands(ClauseGroup::offsets).front();
+  auto type = cast<ShapedType>(offsets.getType());
+  if (type.getRank() != 1 || type.isDynamicDim(0)) // has a rule of its own
+    return ShapedType::kDynamic;
+  return type.getDimSize(0) - 1;
+}
+
+/// Of queries only: keys are those that each entry of the cache uses.
+LogicalResult ClauseVerifier::offsetsOnCache() {
+  OperandRange offsets = op.clauseOperands(ClauseGroup::offsets);
+  auto longest = op->getAttrOfType<DenseI64ArrayAttr>(kLongestAttr);
+  if (offsets.size() != 1 || !longest || longest.size() != 1)
+    return op->emitOpError("expects offsets and the longest of queries only "
+                           "beside lengths(k ..), which tells where keys of a "
+                           "sequence end, but got ")
+           << offsets.size() << " and " << (longest ? longest.size() : 0);
+  auto type = cast<ShapedType>(offsets[0].getType());
+  bool isWhole = type.getElementType().isInteger(32) ||
+                 type.getElementType().isInteger(64);
+  if (!isWhole || type.getRank() != 1 || type.getDimSize(0) == 0)
+    return op->emitOpError("expects offsets of i32 or of i64, [sequences + 1], "
+                           "but got ")
+           << type;
+  bool isPaged = !op.clauseOperands(ClauseGroup::pageTable).empty();
+  if (!isPaged && !compatible(sizeOf("k", 0), entries()))
+    return op->emitOpError("expects k with an entry for each of ")
+           << SizeForPeople{entries()} << " sequences, but got "
+           << SizeForPeople{sizeOf("k", 0)};
+  return success();
+}
+
 LogicalResult ClauseVerifier::diagonal() {
   if (!op.isRagged() || op.maskOrNone().kind != MaskKind::causal)
     return success();
+  if (placeOf(op).any())
+    return op->emitOpError("expects mask(causal_bottom_right) of ragged "
+                           "queries beside lengths(..), since causal counts "
+                           "from the first key, but got mask(causal)");
   OperandRange offsets = op.clauseOperands(ClauseGroup::offsets);
   if (offsets[0] == offsets[1])
     return success();

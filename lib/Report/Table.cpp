@@ -4,6 +4,7 @@
 #include "MachineName.h"
 #include "attn/Report/Survey.h"
 #include "attn/Schedule/Limits.h"
+#include "attn/Schedule/RaggedQueries.h"
 #include "attn/Schedule/Registry.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
@@ -26,7 +27,10 @@ std::string attn::describe(const Problem &p) {
     text += " (" + std::to_string(p.kvHeads) + " of k and v)";
   text += ", " + std::to_string(p.queries) + " queries, " +
           std::to_string(p.keys) + " keys";
-  if (p.ragged)
+  if (p.ragged && !areKeysRagged(p))
+    text += " of each (at most " + std::to_string(p.ragged->longest.queries) +
+            " queries)";
+  if (areKeysRagged(p))
     text += " (at most " + std::to_string(p.ragged->longest.queries) + " and " +
             std::to_string(p.ragged->longest.keys) + " each)";
   text += ", head dim " + std::to_string(p.headDim);

@@ -3,6 +3,7 @@
 #include "attn/Kernels/Merge.h"
 #include "attn/Schedule/Decision.h"
 #include "attn/Schedule/Limits.h"
+#include "attn/Schedule/RaggedQueries.h"
 #include "attn/Schedule/Registry.h"
 #include "attn/Schedule/SharedTiles.h"
 #include "attn/Transforms/Passes.h"
@@ -76,7 +77,8 @@ static std::vector<Problem> raggedSamples(const Problem &problem,
   Problem own = problem;
   int64_t group = problem.heads / problem.kvHeads;
   own.kvHeads = std::min<int64_t>(problem.kvHeads, group > 1 ? 1 : 3);
-  own.heads = own.kvHeads * std::min<int64_t>(group, 3);
+  int64_t shared = headsOfTile(tiles);
+  own.heads = own.kvHeads * (shared > 1 ? shared : std::min<int64_t>(group, 3));
   Ragged asked = *problem.ragged;
   std::vector<Problem> all;
   for (const std::vector<Lengths> &lengths :
@@ -90,13 +92,19 @@ static std::vector<Problem> raggedSamples(const Problem &problem,
     if (own.mask.kind == MaskKind::causal) // of one array of offsets only
       for (Lengths &each : some)
         each.keys = each.queries;
+    if (!areKeysRagged(problem)) { // a plan counts all the keys that there are
+      own.keys = 0;
+      own.keys = raggedProblem(own, some).keys;
+      for (Lengths &each : some)
+        each.keys = own.keys;
+    }
     all.push_back(raggedProblem(own, some));
     all.back().ragged->isWide = asked.isWide;
   }
   return all;
 }
 
-/// The offsets that a kernel reads there.
+/// The offsets that a kernel reads there, and the keys of a cache.
 static tile::ReadNumber offsetsOf(const Problem &problem,
                                   ArrayRef<ArgumentRole> roles) {
   SmallVector<int64_t> queries = {0}, keys = {0};
@@ -107,7 +115,10 @@ static tile::ReadNumber offsetsOf(const Problem &problem,
   SmallVector<Role> arrays;
   for (const ArgumentRole &role : roles)
     arrays.push_back(role.role);
+  int64_t used = problem.keys;
   return [=](unsigned argument, int64_t place) -> std::optional<int64_t> {
+    if (arrays[argument] == Role::usedKeys)
+      return used;
     const SmallVector<int64_t> *offsets =
         arrays[argument] == Role::offsetsQ   ? &queries
         : arrays[argument] == Role::offsetsK ? &keys
@@ -122,14 +133,14 @@ static tile::ReadNumber offsetsOf(const Problem &problem,
 static int64_t argumentOf(tile::KernelOp kernel, unsigned number,
                           const ArgumentRole &role, const Problem &problem,
                           const Round &round) {
-  if (!problem.ragged)
+  bool isOfOffsets = role.role == Role::offsetsQ || role.role == Role::offsetsK;
+  if (isOfOffsets && role.facet == Facet::strideBatch)
+    return 1;
+  if (!isOfSequences(role.role, problem))
     return roleValue(role, problem, round);
   if (auto map =
           dyn_cast<tile::TensorMapType>(kernel.getArgumentTypes()[number]))
     return map.getBoxRows(); // those of a window (RaggedArrays.h)
-  bool isOfOffsets = role.role == Role::offsetsQ || role.role == Role::offsetsK;
-  if (isOfOffsets && role.facet == Facet::strideBatch)
-    return 1;
   return roleValue(role, problem, round);
 }
 

@@ -219,7 +219,7 @@ def bind_ragged(direction: str, named: dict[str, Array],
                 captured: Any, *more: Any) -> Binding:
     """attn_forward_bind or attn_backward_bind of sequences that lie one behind
     the other: of the arrays of the direction, those that are there, and the
-    offsets of queries and keys.  `options` is a `_ragged.Options`, `captured`
+    offsets of queries and keys, or what tells of keys in a cache.  `options` is a `_ragged.Options`, `captured`
     what `_launch` says of clauses, `more` what the request has besides."""
     _cache.ready()
     clauses, described = captured
@@ -235,7 +235,10 @@ def bind_ragged(direction: str, named: dict[str, Array],
         request.lse_low = ctypes.pointer(packed[LOW])
     places = buffers([array for _, array in offsets],
                      [name for name, _ in offsets])
-    request.cu_q, request.cu_k = (ctypes.pointer(place) for place in places)
+    for (name, array), place in zip(offsets, places):
+        setattr(request, name, ctypes.pointer(place))
+        if name == "used_keys":
+            request.used_keys_bits = 64 if array.dtype == "i64" else 32
     request.longest_q, request.longest_k = options.longest
     request.wide_offsets = offsets[0][1].dtype == "i64"
     if clauses is not None:

@@ -18,6 +18,7 @@ import sys
 from typing import Any, Callable, Optional, Sequence, Union
 
 from . import _block_lists as _lists
+from . import _documents
 from ._arrays import Array, type_name
 from ._bindings import LISTS, TRANSPOSED
 from ._trace import is_compiling
@@ -242,6 +243,23 @@ class BlockMask:
         if len(states.shape) == 2:
             states = states[None, None]
         return cls._of_states(library, states, size, None)
+
+    @classmethod
+    def from_documents(cls, ids: Any, *, causal: bool = True,
+                       block_size: _Size = 128) -> BlockMask:
+        """Tokens that see their own document, and of it, if `causal`, what is
+        not behind them.
+
+        A document is a run of equal `ids`, [rows] or [batch, rows] of integers:
+        those of offsets are `torch.searchsorted(cu[1:], torch.arange(rows),
+        right=True)`.  Lists are made where the ids are, without waiting for
+        them.  What a query sees is an interval, so that `mask_mod` compares a
+        key with numbers of the query alone: that costs less than
+        ``ids[q] == ids[k]``, which reads an id for each key.
+        """
+        size = _sizes_of_block(block_size)
+        made = _documents.documents(ids, size, bool(causal))
+        return cls._of_states(made.library, made.states, size, made.mask_mod)
 
     @classmethod
     def _of_states(cls, library: Any, states: Any, size: tuple[int, int],

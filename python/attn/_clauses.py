@@ -168,11 +168,14 @@ class _Maker:
 
     def finish(self) -> Clauses:
         captures = self.captures.all
-        texts = [region.text(captures) for region in self.regions]
-        if texts and captures:
-            names = ", ".join(f"%{capture.name}" for capture in captures)
-            types = ", ".join(f"!{capture.name}" for capture in captures)
-            texts.insert(0, f"captures({names} : {types})")
+        # A gradient is known by the name of its array, so those that have a
+        # clause of their own are none of these.
+        names = {name for region in self.regions for name in region.reads()}
+        read = [capture for capture in captures if capture.name in names]
+        texts = [region.text(read) for region in self.regions]
+        if read:
+            texts.insert(0, "captures({} : {})".format(*(", ".join(
+                mark + capture.name for capture in read) for mark in "%!")))
         return Clauses("\n".join([*texts, *self.clauses]), tuple(captures))
 
 

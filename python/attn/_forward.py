@@ -280,8 +280,9 @@ def scratch_bytes(q: Any, k: Any, v: Any, *, causal: bool = False,
                   schedule: Optional[str] = None,
                   precision: Optional[str] = None) -> int:
     """How many bytes of `scratch` the `forward` of these arrays needs, often
-    0; compiles what it would launch.  Arguments and errors are those of
-    `forward`."""
+    0; compiles what it would launch.  Arguments and errors are those that have
+    these names in `forward`; calls with clauses, lists of blocks or kept
+    weights are not asked about: theirs comes from the pool."""
     library = library_of(q)
     handle = library.stream_of(q)
     inputs = [library_of(array).describe(array, name, handle)

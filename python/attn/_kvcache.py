@@ -13,18 +13,19 @@ once is right for whatever they hold when it is replayed.
 
 from __future__ import annotations
 
-import operator
+import itertools
 from typing import Any, Optional, Sequence
 
 import torch
 from torch import Tensor
 
-from . import _clauses, _forward, _launch
+from . import _clauses, _forward, _launch, _torch_varlen_cache
 from ._arrays import Array, type_name
 from ._block_lists import describe_elements
 from ._errors import UnsupportedError
 from ._problem import mask_of_server, scale_number
 from ._libraries import library_of
+from ._ragged import longest_of
 from ._torch_ops import (EIGHT_BITS, TAGS, _library, _no_lse, _result_dtype,
                          nobody_looks)
 from ._dlpack import row_major
@@ -134,7 +135,8 @@ torch.library.register_autograd("attn::with_kvcache", _refuse_gradient,
 # -- The call -----------------------------------------------------------------
 
 
-def _check_tensors(q: Any, k_cache: Any, v_cache: Any) -> None:
+def _check_tensors(q: Any, k_cache: Any, v_cache: Any,
+                   is_ragged: bool = False) -> None:
     shapes = []
     named = [("q", q), ("k_cache", k_cache)]
     if v_cache is not None:
@@ -144,9 +146,12 @@ def _check_tensors(q: Any, k_cache: Any, v_cache: Any) -> None:
             raise TypeError(f"{name}: expects a torch.Tensor, but got "
                             f"{type_name(tensor)}")
         shapes.append(f"{name} {list(tensor.shape)}")
-    if any(tensor.dim() != 4 for _, tensor in named):
+    if q.dim() != 4 - is_ragged or any(
+            tensor.dim() != 4 for _, tensor in named[1:]):
+        form = ("[tokens, heads, head_dim] beside cu_seqlens_q" if is_ragged
+                else "[batch, queries, heads, head_dim]")
         raise ValueError(
-            "expects q [batch, queries, heads, head_dim], k_cache [batch, "
+            f"expects q {form}, k_cache [batch, "
             "keys, kv_heads, head_dim] or [pages, tokens of a page, kv_heads, "
             f"head_dim], and v_cache likewise, but got {', '.join(shapes)}")
 
@@ -174,10 +179,32 @@ def _check_types(q: Tensor, k_cache: Tensor, v_cache: Tensor) -> None:
                     f"{q.dtype}, {k_cache.dtype} and {v_cache.dtype}{hint}")
 
 
-def _lengths(cache_seqlens: Any, q: Tensor) -> Tensor:
+def _sequences(q: Tensor, cu_seqlens_q: Any,
+               max_seqlen_q: Optional[int]) -> int:
+    """How many there are."""
+    if cu_seqlens_q is None:
+        if max_seqlen_q is not None:
+            raise ValueError("expects cu_seqlens_q beside max_seqlen_q, but "
+                             "got none")
+        return q.shape[0]
+    if not isinstance(cu_seqlens_q, Tensor):
+        raise TypeError(f"cu_seqlens_q: expects a torch.Tensor, but got "
+                        f"{type_name(cu_seqlens_q)}")
+    if cu_seqlens_q.dtype not in _BITS:
+        raise TypeError(f"cu_seqlens_q: expects int32 or int64, but got "
+                        f"{cu_seqlens_q.dtype}")
+    if cu_seqlens_q.dim() != 1 or cu_seqlens_q.shape[0] < 1:
+        raise ValueError(f"cu_seqlens_q: expects [sequences + 1] offsets, but "
+                         f"got shape {list(cu_seqlens_q.shape)}")
+    if max_seqlen_q is not None:
+        longest_of(max_seqlen_q, "max_seqlen_q")
+    return cu_seqlens_q.shape[0] - 1
+
+
+def _lengths(cache_seqlens: Any, q: Tensor, sequences: int) -> Tensor:
     """As a tensor, a number for each sequence."""
     if isinstance(cache_seqlens, int) and not isinstance(cache_seqlens, bool):
-        return torch.full(q.shape[:1], cache_seqlens, dtype=torch.int32,
+        return torch.full((sequences,), cache_seqlens, dtype=torch.int32,
                           device=q.device)
     if not isinstance(cache_seqlens, Tensor):
         raise TypeError(f"cache_seqlens: expects an integer or a torch.Tensor, "
@@ -185,23 +212,23 @@ def _lengths(cache_seqlens: Any, q: Tensor) -> Tensor:
     if cache_seqlens.dtype not in _BITS:
         raise TypeError(f"cache_seqlens: expects int32 or int64, but got "
                         f"{cache_seqlens.dtype}")
-    if cache_seqlens.shape != q.shape[:1]:
+    if cache_seqlens.shape != (sequences,):
         raise ValueError(
-            f"cache_seqlens: expects a number for each of {q.shape[0]} "
+            f"cache_seqlens: expects a number for each of {sequences} "
             f"sequences, but got shape {list(cache_seqlens.shape)}")
     return cache_seqlens
 
 
-def _check_table(table: Any, q: Tensor, k_cache: Tensor) -> None:
+def _check_table(table: Any, sequences: int, k_cache: Tensor) -> None:
     if not isinstance(table, Tensor):
         raise TypeError(f"page_table: expects a torch.Tensor, but got "
                         f"{type_name(table)}")
     if table.dtype != torch.int32:
         raise TypeError(f"page_table: expects int32, but got {table.dtype}")
-    if table.dim() != 2 or table.shape[0] != q.shape[0]:
+    if table.dim() != 2 or table.shape[0] != sequences:
         raise ValueError(
             f"page_table: expects [batch, pages of a sequence] for "
-            f"{q.shape[0]} sequences, but got shape {list(table.shape)}")
+            f"{sequences} sequences, but got shape {list(table.shape)}")
     if k_cache.shape[1] % PAGE_MULTIPLE or k_cache.shape[1] == 0:
         raise ValueError(
             f"k_cache: expects pages of a multiple of {PAGE_MULTIPLE} tokens, "
@@ -247,17 +274,19 @@ def attention_with_kvcache(
         softcap: Optional[float] = None, num_splits: int = 0,
         q_descale: Any = None, k_descale: Any = None, v_descale: Any = None,
         return_softmax_lse: bool = False, schedule: Optional[str] = None,
-        check: bool = False) -> Any:
+        check: bool = False, cu_seqlens_q: Optional[Tensor] = None,
+        max_seqlen_q: Optional[int] = None) -> Any:
     """Attention of new tokens on a cache of keys and values, on a GPU.
 
-        q         [batch, queries, heads, head_dim]
+        q         [batch, queries, heads, head_dim], or with cu_seqlens_q
+                  [tokens, heads, head_dim]
         k_cache   [batch, keys, kv_heads, head_dim], or with a page_table
                   [pages, tokens of a page, kv_heads, head_dim]
         v_cache   likewise, with head_dim_v, or None: values are the first
                   v_head_dim columns of k_cache, which are read once (as in
                   models that cache one latent vector for both)
-        o         [batch, queries, heads, head_dim_v]
-        lse       [batch, heads, queries], fp32, natural
+        o         as q, with head_dim_v
+        lse       [batch, heads, queries], fp32, natural, or [heads, tokens]
 
     The innermost stride is 1; all others are free, so pages may have their
     heads first, and k_cache and v_cache may be slices of one tensor.  The
@@ -270,6 +299,11 @@ def attention_with_kvcache(
                    sequence, in order; block_table is the same.  Tokens of a
                    page are a multiple of 8.  Entries behind the tokens that a
                    sequence has are not read as pages
+    cu_seqlens_q   [batch + 1] of int32 or int64 on the GPU: sequence n has the
+                   queries from cu_seqlens_q[n] to cu_seqlens_q[n + 1], so that
+                   prefills and decoding steps are one call
+    max_seqlen_q   beside it, the most queries that a sequence may have, on the
+                   host: it chooses the schedule; all of them unless given
     causal         query i of n sees keys up to length - n + i
     window_size    (left, right), counted from the same corner; -1 is no bound
     softcap        scores become softcap * tanh(score / softcap)
@@ -296,20 +330,26 @@ def attention_with_kvcache(
     beside = (cache_seqlens, table, q_descale, k_descale, v_descale)
     options = (causal, softmax_scale, *window_size, softcap, num_splits,
                return_softmax_lse, schedule, v_head_dim)
+    is_ragged = cu_seqlens_q is not None or max_seqlen_q is not None
     # Of columns of keys the address is that of the keys.
     values = k_cache if v_cache is None else v_cache
-    may_be_quick = (not check and type(q) is Tensor and nobody_looks()
+    may_be_quick = (not check and not is_ragged and type(q) is Tensor
+                    and nobody_looks()
                     and (v_cache is None) != (v_head_dim is None))
     if may_be_quick:
         results = _as_before(q, k_cache, values, beside, options)
         if results is not None:
             return results if return_softmax_lse else results[0]
-    _check_tensors(q, k_cache, v_cache)
+    _check_tensors(q, k_cache, v_cache, cu_seqlens_q is not None)
     _check_values(v_cache, v_head_dim, k_cache)
     _check_types(q, k_cache, values)
-    lengths = _lengths(cache_seqlens, q)
+    if v_cache is None and is_ragged:
+        raise UnsupportedError("expects v_cache beside cu_seqlens_q, but got "
+                               "v_head_dim")
+    sequences = _sequences(q, cu_seqlens_q, max_seqlen_q)
+    lengths = _lengths(cache_seqlens, q, sequences)
     if table is not None:
-        _check_table(table, q, k_cache)
+        _check_table(table, sequences, k_cache)
     if schedule is not None and num_splits:
         raise ValueError("expects num_splits or a schedule, but got both")
     if check:
@@ -317,31 +357,41 @@ def attention_with_kvcache(
     scales = [_clauses.scale_like(scale, q, name) for name, scale in (
         ("q_descale", q_descale), ("k_descale", k_descale),
         ("v_descale", v_descale))]
-    arguments = (q, k_cache, v_cache, lengths, table,
-                 mask_of_server(causal, window_size),
-                 scale_number(softmax_scale), softcap, return_softmax_lse,
-                 schedule if num_splits == 0 else _schedule(num_splits),
-                 *scales, v_head_dim)
+    more = (mask_of_server(causal, window_size), scale_number(softmax_scale),
+            softcap, return_softmax_lse,
+            schedule if num_splits == 0 else _schedule(num_splits), *scales)
+    if cu_seqlens_q is not None:
+        longest = q.shape[0] if max_seqlen_q is None else max_seqlen_q
+        o, lse = _torch_varlen_cache.operator(
+            q, k_cache, v_cache, cu_seqlens_q, lengths, table, longest, 0,
+            *more)
+        return (o, lse) if return_softmax_lse else o
+    arguments = (q, k_cache, v_cache, lengths, table, *more, v_head_dim)
     if may_be_quick and not (torch.is_grad_enabled() and any(
             t.requires_grad for t in (q, k_cache, values))):
         results, call, read = _launched(*arguments)
         o = _heads_first(results[0])
-        if all(map(operator.is_, read, _given(beside)[1 + (
-                table is not None):])):
+        if [id(each) for each in read] == [id(each) for each in once(scales)]:
             _remember(q, k_cache, values, beside, options, o, call)
         return (o, results[1]) if return_softmax_lse else o
     o, lse = torch.ops.attn.with_kvcache(*arguments)
     return (o, lse) if return_softmax_lse else o
 
 
-def _given(beside: Sequence[Any]) -> list[Any]:
-    return [each for each in beside if each is not None]
+def once(arrays: Sequence[Any]) -> list[Any]:
+    """Those that there are, each once, as clauses capture them."""
+    found: list[Any] = []
+    for array in arrays:
+        if array is not None and not any(each is array for each in found):
+            found.append(array)
+    return found
 
 
 def _key_of(beside: Sequence[Any], options: tuple[Any, ...]
             ) -> tuple[Any, ...]:
-    """Options, and which tensors there are."""
-    return (*options, *[each is None for each in beside])
+    """Options, which tensors there are, and which of them are the same."""
+    return (*options, *[each is None for each in beside],
+            *[a is b for a, b in itertools.combinations(beside[2:], 2)])
 
 
 def _as_before(q: Tensor, k_cache: Tensor, v_cache: Tensor,
@@ -349,7 +399,7 @@ def _as_before(q: Tensor, k_cache: Tensor, v_cache: Tensor,
                ) -> Optional[tuple[Any, ...]]:
     """The results of a call of a kind that has been checked and bound."""
     short = _forward.paths.get(type(q))
-    return short and short.placed.launch(q, k_cache, v_cache, _given(beside),
+    return short and short.placed.launch(q, k_cache, v_cache, once(beside),
                                          _key_of(beside, options))
 
 
@@ -360,5 +410,5 @@ def _remember(q: Tensor, k_cache: Tensor, v_cache: Tensor,
         _forward.open_paths(type(q), library_of(q))
     short = _forward.paths.get(type(q))
     if short is not None:
-        short.placed.remember(q, k_cache, v_cache, _given(beside),
+        short.placed.remember(q, k_cache, v_cache, once(beside),
                               _key_of(beside, options), o, call)

@@ -272,17 +272,24 @@ def bound_schedule(problem: Problem, *, machine: str = "h100_sxm",
     """The schedule that `forward` and `backward` run for arrays of this
     problem, of which batch and rows are given.  It is text, `Plan.text` of one
     of its plans: `schedule`, if that is given, with what it leaves out, else
-    the derived one.  Arrays are taken to have no gaps between their heads.  That need not be the best plan: a kernel is made for few
-    sizes only if it is predicted to be worth it.
+    the derived one.  Arrays are taken to have no gaps between their heads.
+    That need not be the best plan: a kernel is made for few sizes only if it is
+    predicted to be worth it.
 
     UnsupportedError if there is none, ValueError if it cannot be the given
-    one.
+    one, or if batch, queries or keys are open.
 
     >>> few = Problem(batch=1, heads=4, queries=64, keys=64, head_dim=128)
     >>> bound_schedule(few, schedule="flash, query = 128")[:23]
     'flash, query = 128, key'
     """
     native = _checked(problem)._native()
+    open_ = [name for name in ("batch", "queries", "keys")
+             if getattr(problem, name) is None]
+    if open_:
+        raise ValueError(f"bound_schedule: expects a problem whose batch, "
+                         f"queries and keys are known, but got one with any "
+                         f"{' and '.join(open_)}")
     return _native.text("attn_bound_schedule", ctypes.byref(native),
                         _native.encode(machine, "machine"),
                         _native.encode(schedule, "schedule"))

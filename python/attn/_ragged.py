@@ -4,6 +4,9 @@ The arrays are [tokens, heads, head_dim], sequence n has the rows from
 `cu_seqlens[n]` to `cu_seqlens[n + 1]`, and only the GPU knows them: a launch
 depends on shapes alone, so one that is captured in a graph runs with other
 lengths too.
+
+Keys may lie in a cache instead (`Cache`), of which sequence n has those that it
+uses: then queries alone have offsets.
 """
 
 from __future__ import annotations
@@ -39,6 +42,14 @@ class Options(NamedTuple):
     schedule: Optional[str]
     precision: Optional[str]
     longest: tuple[int, int]
+
+
+class Cache(NamedTuple):
+    """How many keys each sequence has, and the pages in which they lie, or
+    None."""
+
+    seqused_k: Any
+    page_table: Any
 
 
 class Call(NamedTuple):
@@ -84,6 +95,49 @@ def check_shapes(q: Sequence[int], k: Sequence[int], v: Sequence[int]) -> None:
         raise ValueError(f"expects one head_dim of q and k, but got {texts}")
 
 
+def _tokens_first(sizes: Sequence[int]) -> list[int]:
+    """Of keys of a cache as users have them, whose heads come first here."""
+    return [sizes[0], sizes[2], sizes[1], sizes[3]] if len(sizes) == 4 else [
+        *sizes]
+
+
+def check_cache(q: Array, k: Array, v: Array, places: dict[str, Array]) -> None:
+    """The same of queries on a cache, whose heads come first."""
+    used, table = places["used_keys"], places.get("page_table")
+    form = ("[pages, tokens of a page, kv_heads, head_dim]" if table
+            else "[sequences, keys, kv_heads, head_dim]")
+    texts = (f"q {list(q.sizes)}, k {_tokens_first(k.sizes)}, v "
+             f"{_tokens_first(v.sizes)}; shapes are q [tokens, heads, "
+             f"head_dim], k {form}, v likewise")
+    if len(q.sizes) != 3 or len(k.sizes) != 4 or len(v.sizes) != 4:
+        raise ValueError(f"expects q of rank 3, k and v of rank 4, but got "
+                         f"{texts}")
+    if k.sizes[:3] != v.sizes[:3] or k.sizes[1] < 1 or (
+            q.sizes[1] < 1 or q.sizes[1] % k.sizes[1]):
+        raise ValueError(f"expects k and v with as many heads and tokens, and "
+                         f"several times as many heads of q, but got {texts}")
+    if q.sizes[2] != k.sizes[3]:
+        raise ValueError(f"expects one head_dim of q and k, but got {texts}")
+    sequences = places["cu_q"].sizes[0] - 1 if places["cu_q"].sizes else 0
+    if used.dtype not in ("i32", "i64"):
+        raise TypeError(f"seqused_k: expects int32 or int64, but got "
+                        f"{used.dtype}")
+    if used.sizes != (sequences,):
+        raise ValueError(f"seqused_k: expects a number for each of {sequences} "
+                         f"sequences, but got shape {used.shape}")
+    if table is None:
+        if k.sizes[0] != sequences:
+            raise ValueError(f"expects k with an entry for each of {sequences} "
+                             f"sequences, but got {texts}")
+        return
+    if table.dtype != "i32":
+        raise TypeError(f"page_table: expects int32, but got {table.dtype}")
+    if len(table.sizes) != 2 or table.sizes[0] != sequences:
+        raise ValueError(f"page_table: expects [sequences, pages of a "
+                         f"sequence] for {sequences} sequences, but got shape "
+                         f"{table.shape}")
+
+
 def longest_of(value: Any, name: str) -> int:
     number = integer(value, name)
     if number < 0:
@@ -112,6 +166,8 @@ def _check_offsets(named: Sequence[tuple[str, Array]]) -> None:
             raise ValueError(f"{name}: expects [sequences + 1] offsets, but got "
                              f"shape {array.shape}")
         check_layout(array, name)
+    if len(named) == 1:
+        return
     (_, q), (_, k) = named
     if q.sizes != k.sizes or q.dtype != k.dtype:
         raise ValueError(
@@ -126,14 +182,18 @@ def check_arrays(named: dict[str, Array],
     for name, array in named.items():
         check_layout(array, name, written=name in written)
     q, k, v = (named[name] for name in "qkv")
-    check_shapes(q.sizes, k.sizes, v.sizes)
+    places = dict(offsets)
+    if "used_keys" in places:
+        check_cache(q, k, v, places)
+    else:
+        check_shapes(q.sizes, k.sizes, v.sizes)
     if len({array.dtype for array in (q, k, v)}) > 1:
         raise TypeError(f"expects one element type of q, k and v, but got "
                         f"{q.dtype}, {k.dtype} and {v.dtype}")
-    _check_offsets(offsets)
-    places = {name: array.device for name, array in (*named.items(), *offsets)}
-    if len(set(places.values())) > 1:
-        texts = ", ".join(f"{n} on GPU {d}" for n, d in places.items())
+    _check_offsets([each for each in offsets if each[0] in OFFSETS])
+    devices = {name: array.device for name, array in (*named.items(), *offsets)}
+    if len(set(devices.values())) > 1:
+        texts = ", ".join(f"{n} on GPU {d}" for n, d in devices.items())
         raise ValueError(f"expects all arrays on one GPU, but got {texts}")
 
 
@@ -142,7 +202,7 @@ def _prepare(named: dict[str, Array], offsets: Sequence[tuple[str, Array]],
     """Checks and binds; what is to be allocated is bound at address 0."""
     check_arrays(named, offsets, ("o", "lse"))
     q, v = named["q"], named["v"]
-    sizes = (*q.sizes[:2], v.sizes[2])
+    sizes = (*q.sizes[:2], v.sizes[-1])
     strides = result_strides(sizes, q.strides)
     lse_sizes = (q.sizes[1], q.sizes[0])
     bound = dict(named)
@@ -155,9 +215,31 @@ def _prepare(named: dict[str, Array], offsets: Sequence[tuple[str, Array]],
                 sizes, strides, lse_sizes)
 
 
+def _heads_first(array: Array) -> Array:
+    """Keys of a cache, whose tokens come first."""
+    if len(array.sizes) != 4:
+        return array  # has a rule of its own
+    sizes, strides = array.sizes, array.strides
+    return array._replace(sizes=(sizes[0], sizes[2], sizes[1], sizes[3]),
+                          strides=(strides[0], strides[2], strides[1],
+                                   strides[3]))
+
+
+def _sizes_of(named: dict[str, Array], offsets: dict[str, Array],
+              options: Options) -> tuple[int, ...]:
+    """Sequences, heads and the most rows of one, as clauses see them."""
+    longest = list(options.longest)
+    if "used_keys" in offsets:
+        table = offsets.get("page_table")
+        longest[1] = named["k"].sizes[2] * (table.sizes[1] if table else 1)
+    return (max(offsets["cu_q"].sizes[0] - 1, 0), named["q"].sizes[1],
+            *longest)
+
+
 def prepare(arrays: dict[str, Any], cu_seqlens_q: Any, cu_seqlens_k: Any,
             options: Options, *, asked: Optional[dict[str, Any]] = None,
-            stream: Any = None, written: Sequence[str] = ()) -> Prepared:
+            stream: Any = None, written: Sequence[str] = (),
+            cache: Optional[Cache] = None) -> Prepared:
     """Describes the arrays of a call."""
     q = arrays["q"]
     handle = (library_of(q).stream_of(q) if stream is None
@@ -167,30 +249,36 @@ def prepare(arrays: dict[str, Any], cu_seqlens_q: Any, cu_seqlens_k: Any,
              for name, array in arrays.items()}
     if stream is not None:
         handle_of(stream, named["q"].device)
-    offsets = [(name, _offsets(array, what, handle)) for name, what, array in
-               zip(OFFSETS, ("cu_seqlens_q", "cu_seqlens_k"),
-                   (cu_seqlens_q, cu_seqlens_k))]
+    wanted = [("cu_q", "cu_seqlens_q", cu_seqlens_q),
+              ("cu_k", "cu_seqlens_k", cu_seqlens_k)]
+    if cache is not None:
+        wanted[1:] = [("used_keys", "seqused_k", cache.seqused_k)]
+        if cache.page_table is not None:
+            wanted.append(("page_table", "page_table", cache.page_table))
+        for name in "kv":
+            named[name] = _heads_first(named[name])
+    offsets = [(name, _offsets(array, what, handle))
+               for name, what, array in wanted]
     clauses = None
     if asked:
-        check_shapes(*(named[name].sizes for name in "qkv"))
+        check_arrays(named, offsets, written)
         clauses = _clauses.clauses_of(
-            (max(offsets[0][1].sizes[0] - 1, 0), named["q"].sizes[1],
-             *options.longest), asked)
+            _sizes_of(named, dict(offsets), options), asked)
     captured = clauses, _clauses.describe(clauses, handle, named["q"].device)
     return Prepared(named, offsets, captured, handle)
 
 
 def launch(q: Any, k: Any, v: Any, cu_seqlens_q: Any, cu_seqlens_k: Any,
            options: Options, *, words: int = 0, out: Any = None,
-           asked: Optional[dict[str, Any]] = None, stream: Any = None
-           ) -> tuple[Any, ...]:
+           asked: Optional[dict[str, Any]] = None, stream: Any = None,
+           cache: Optional[Cache] = None) -> tuple[Any, ...]:
     """One call, gradients not considered: o, and so many words of lse."""
     library = library_of(q)
     arrays = {"q": q, "k": k, "v": v}
     if out is not None:
         arrays["o"] = out
     prepared = prepare(arrays, cu_seqlens_q, cu_seqlens_k, options,
-                       asked=asked, stream=stream, written=("o",))
+                       asked=asked, stream=stream, written=("o",), cache=cache)
     named, offsets, captured, handle = prepared
     key: Hashable = ("varlen", options, words, *prepared.key())
     call = launches.get(key)

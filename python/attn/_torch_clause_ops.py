@@ -47,6 +47,11 @@ _library.define(
     tags=_torch_ops.TAGS)
 
 
+#: What ends a line of a text: Inductor quotes arguments in comments of one
+#: line, as they are.
+_LINE = ";"
+
+
 class Spelled(NamedTuple):
     """Clauses and lists as arguments of operators."""
 
@@ -63,7 +68,8 @@ def spell(clauses: Optional[Clauses], lists: Sequence[Tensor],
           transposed: Sequence[Tensor], block_size: Sequence[int]) -> Spelled:
     captures = clauses.captures if clauses is not None else ()
     return Spelled([capture.array for capture in captures],
-                   clauses.text if clauses is not None else "",
+                   clauses.text.replace("\n", _LINE)
+                   if clauses is not None else "",
                    ", ".join([f"{capture.name} {capture.type}"
                               for capture in captures]),
                    list(lists), list(transposed), *block_size)
@@ -73,7 +79,7 @@ def _clauses_of(arrays: Sequence[Tensor], text: str, names: str
                 ) -> Optional[Clauses]:
     if not text:
         return None
-    return Clauses(text, tuple(
+    return Clauses(text.replace(_LINE, "\n"), tuple(
         Capture(name.split()[0], array, name.split()[1])
         for name, array in zip(names.split(", "), arrays)))
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 import functools
 import importlib
 import operator
+import re
 import sys
 import types
 from contextlib import nullcontext
@@ -392,6 +393,10 @@ class Region(NamedTuple):
     keyword: str
     result: Symbol
     is_pure: bool
+
+    def reads(self) -> set[str]:
+        """The names of captures that the result depends on."""
+        return set(re.findall(r"attn\.read %(\w+)\[", self.text(())))
 
     def text(self, captures: Sequence[Capture]) -> str:
         """The clause, with every value once, in the order of need."""

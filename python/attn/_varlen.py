@@ -8,13 +8,29 @@ from typing import Any, Callable, Optional, Sequence
 from ._errors import UnsupportedError
 from ._libraries import library_of
 from ._problem import mask_of_server, scale_number
-from ._ragged import Options, launch, longest_of
+from ._ragged import Cache, Options, launch, longest_of
 
 #: What peers take and no kernel does yet.
 _NOT_YET = {
-    "seqused_q": "used lengths of queries", "seqused_k": "used lengths of keys",
-    "page_table": "pages", "block_table": "pages", "block_mask": "block lists",
+    "seqused_q": "used lengths of queries", "block_mask": "block lists",
     "dropout_p": "dropout"}
+
+
+def _cache_of(cu_seqlens_k: Any, seqused_k: Any, page_table: Any,
+              block_table: Any) -> Optional[Cache]:
+    """Where keys lie, if not one behind the other."""
+    if page_table is not None and block_table is not None:
+        raise ValueError("expects page_table or block_table, which are the "
+                         "same, but got both")
+    table = block_table if page_table is None else page_table
+    if seqused_k is None and table is not None:
+        raise ValueError("expects seqused_k beside a page_table, but got none")
+    if (seqused_k is None) == (cu_seqlens_k is None):
+        raise ValueError(
+            "expects cu_seqlens_k, of keys that lie one behind the other, or "
+            "seqused_k, of keys in a cache, but got "
+            + ("neither" if seqused_k is None else "both"))
+    return None if seqused_k is None else Cache(seqused_k, table)
 
 
 def attention_varlen(
@@ -34,8 +50,10 @@ def attention_varlen(
     """Attention of each of many sequences, whose rows lie one behind the other.
 
         q    [tokens, heads, head_dim]
-        k    [key_tokens, kv_heads, head_dim]
-        v    [key_tokens, kv_heads, head_dim_v]
+        k    [key_tokens, kv_heads, head_dim], or with seqused_k a cache:
+             [sequences, keys, kv_heads, head_dim], or with a page_table too
+             [pages, tokens of a page, kv_heads, head_dim]
+        v    likewise, with head_dim_v
         o    [tokens, heads, head_dim_v]
         lse  [heads, tokens]
 
@@ -47,6 +65,13 @@ def attention_varlen(
                 written.  Lengths may change between replays of a CUDA graph
     max_seqlen_q, max_seqlen_k  as long as any sequence may be, on the host:
                 they choose the schedule, and need not be exact
+    seqused_k   [sequences] of int32 or int64 on the GPU: sequence n has its
+                new queries in q, and that many keys in the cache, those of the
+                queries among them; cu_seqlens_k is None then.  What lies behind
+                may be anything, NaN too
+    page_table  [sequences, pages of a sequence] of int32: the pages of each, in
+                order; block_table is the same.  Tokens of a page are a multiple
+                of 8.  Entries behind the used keys are not read as pages
     causal      the last query of a sequence sees its last key, the one before
                 one key less, and so on
     window_size (left, right), from there: -1 is no bound
@@ -58,13 +83,13 @@ def attention_varlen(
 
     Returns o, or (o, lse).  A query that sees no key has o = 0 and lse = -inf.
     Tensors of PyTorch get gradients, also of lse, unless out, machine, precision
-    or stream is given; alibi_slopes, sinks and what functions read get none.
+    or stream is given; alibi_slopes, sinks and what functions read get none, and
+    on a cache nothing does.
     Rows of gradients behind the last sequence are not written.  Raises what
     `forward` raises.
     """
-    given = {"seqused_q": seqused_q, "seqused_k": seqused_k,
-             "page_table": page_table, "block_table": block_table,
-             "block_mask": block_mask, "dropout_p": dropout_p or None}
+    given = {"seqused_q": seqused_q, "block_mask": block_mask,
+             "dropout_p": dropout_p or None}
     for name, value in given.items():
         if value is not None:
             raise UnsupportedError(
@@ -83,7 +108,13 @@ def attention_varlen(
         raise UnsupportedError(
             "no kernel of ragged sequences is called from JAX; "
             "attn.attention_varlen takes arrays of PyTorch and CuPy")
-    if library.name == "torch" and out is None and (
+    cache = _cache_of(cu_seqlens_k, seqused_k, page_table, block_table)
+    if cache is not None and library.name == "torch" and out is None and (
+            stream is None and machine is None and precision is None):
+        module = importlib.import_module("attn._torch_varlen_cache")
+        return module.attention(q, k, v, cu_seqlens_q, cache, options,
+                                return_softmax_lse, asked)
+    if cache is None and library.name == "torch" and out is None and (
             stream is None and machine is None and precision is None):
         module = importlib.import_module("attn._torch_varlen")
         call = (q, k, v, cu_seqlens_q, cu_seqlens_k, options,
@@ -93,5 +124,5 @@ def attention_varlen(
     library.refuse_gradient(q, k, v, function="attention_varlen")
     results = launch(q, k, v, cu_seqlens_q, cu_seqlens_k, options,
                      words=int(return_softmax_lse), out=out, asked=asked,
-                     stream=stream)
+                     stream=stream, cache=cache)
     return results if return_softmax_lse else results[0]

@@ -37,11 +37,14 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from . import _errors, _forward, _torch_clauses, _torch_flex, _torch_ops
+from . import (_errors, _forward, _torch_clauses, _torch_flex, _torch_ops,
+               _torch_scores)
 from ._problem import mask_name, scale_number
 from ._shapes import FORM, shown
+from ._torch_onnx import attention as onnx_attention
 
-__all__ = ["attention", "flex_attention", "scaled_dot_product_attention"]
+__all__ = ["attention", "flex_attention", "onnx_attention",
+           "scaled_dot_product_attention"]
 
 _PLAIN_TYPES = _torch_ops.PLAIN_TYPES
 
@@ -103,7 +106,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
               alibi_slopes: Optional[Tensor] = None,
               bias: Optional[Tensor] = None,
               attn_mask: Optional[Tensor] = None,
-              sinks: Optional[Tensor] = None) -> Any:
+              sinks: Optional[Tensor] = None,
+              return_scores: Optional[str] = None) -> Any:
     """softmax(scale q k^T, masked) v, on a GPU.
 
         q    [batch, heads, queries, head_dim]
@@ -153,8 +157,14 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
     bias        [queries, keys] behind heads, or batch and heads, or 1: added
     attn_mask   as in F.scaled_dot_product_attention: bool or floats
     sinks       [heads]: a score of each head that has no value
+    return_scores  also give [batch, heads, queries, keys] of f32, by PyTorch's
+                operators, which hold all of it: 4 bytes for every query and
+                key of a head, and the product once more.  "scaled": scale
+                q k^T; "capped": those behind softcap or score_mod; "masked":
+                with slopes, biases and floats of attn_mask added, -inf where
+                hidden; "weights": their softmax.  Not with block_mask
 
-    Returns o, or (o, lse).  A row that sees no key has o = 0, lse = -inf and
+    Returns o, or (o, lse), and scores behind them.  A row that sees no key has o = 0, lse = -inf and
     no gradient.
 
     Raises ValueError for shapes, strides and places that are wrong, TypeError
@@ -169,6 +179,14 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
         raise ValueError(
             f"expects as many heads in k and v as in q, or enable_gqa=True, "
             f"but got {shown((q.shape, k.shape, v.shape))}")
+    if return_scores is not None:
+        return _with_scores(return_scores, q, k, v, block_mask, dict(
+            causal=causal, scale=scale, window=window, mask=mask,
+            return_lse=return_lse, schedule=schedule,
+            keep_weights=keep_weights, enable_gqa=enable_gqa),
+            dict(mask_mod=mask_mod, score_mod=score_mod, softcap=softcap,
+                 alibi_slopes=alibi_slopes, bias=bias, attn_mask=attn_mask,
+                 sinks=sinks))
     needs_gradient = _is_grad_enabled() and (
         q.requires_grad or k.requires_grad or v.requires_grad)
     if (mask_mod is not None or score_mod is not None or block_mask is not None
@@ -205,6 +223,14 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
         o, lse = torch.ops.attn.forward(
             q, k, v, name, scale, return_lse, schedule)
     return (o, lse) if return_lse else o
+
+
+def _with_scores(stage: str, q: Tensor, k: Tensor, v: Tensor, block_mask: Any,
+                 plain: dict[str, Any], asked: dict[str, Any]) -> Any:
+    _torch_scores.check(stage, asked, block_mask)
+    results = attention(q, k, v, **plain, **asked)
+    return (*(results if plain["return_lse"] else (results,)),
+            _torch_scores.scores(q, k, stage, plain, asked))
 
 
 def flex_attention(query: Tensor, key: Tensor, value: Tensor,

@@ -9,8 +9,8 @@
 // CHECK-NOT: tile.kernel
 // CHECK: func.func @f
 
-// RUN: not attn-opt %S/Inputs/scores.mlir -attn-to-tile --allow-unregistered-dialect 2>&1 | FileCheck %s --check-prefix=MISS
-// MISS: scores.mlir:5:10: remark: 'onnx.Attention' is left as it is, and -attn-raise does not take it: qk_matmul_output: attn.forward gives no scores
+// RUN: not attn-opt %S/Inputs/double.mlir -attn-to-tile --allow-unregistered-dialect 2>&1 | FileCheck %s --check-prefix=MISS
+// MISS: double.mlir:4:8: remark: 'onnx.Attention' is left as it is, and -attn-raise does not take it: softmax_precision: attn.forward has f32, not f64
 
 // RAISED: remark: {{.*}} becomes an attn.forward
 // RAISED-NOT: remark

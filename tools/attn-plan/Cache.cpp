@@ -2,6 +2,10 @@
 
 #include "Cache.h"
 
+#include "attn/Schedule/Arithmetic.h"
+
+#include <algorithm>
+
 using namespace attn;
 namespace cl = llvm::cl;
 
@@ -24,6 +28,9 @@ std::optional<std::string> CacheOptions::read(Problem &problem) const {
            " keys, but got " + std::to_string(page);
   problem.place.usedKeysBits = 32;
   problem.place.pageRows = isPaged ? page : 0;
+  if (problem.ragged) // every sequence has room for the longest
+    problem.keys = roundUp(problem.ragged->longest.keys,
+                           std::max<int64_t>(problem.place.pageRows, 1));
   if (isPaged && problem.keys % page != 0)
     return "expects --keys to be those of whole pages of " +
            std::to_string(page) + ", but got " + std::to_string(problem.keys);

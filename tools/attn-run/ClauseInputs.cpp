@@ -2,6 +2,8 @@
 
 #include "ClauseInputs.h"
 
+#include "attn/Schedule/RaggedQueries.h"
+
 using namespace attn;
 using namespace attn::run;
 
@@ -113,7 +115,8 @@ public:
       return;
     const Problem &p = attention.problem;
     drawOffsets(0, p.queries, p.ragged->longest.queries);
-    drawOffsets(1, p.keys, p.ragged->longest.keys);
+    if (areKeysRagged(p))
+      drawOffsets(1, p.keys, p.ragged->longest.keys);
   }
 
 private:

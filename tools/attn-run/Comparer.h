@@ -74,6 +74,11 @@ compareGradients(const Function &function, const Attention &attention,
                  const std::vector<size_t> &outputs, Inputs inputs,
                  double budget, unsigned threads, int64_t sequence);
 
+/// Rows of the ragged sequence of that number; on a cache the keys that it
+/// uses.
+Lengths lengthsOf(const Attention &attention,
+                  const std::vector<HostBytes> &arrays, int64_t number);
+
 /// Ragged sequences are filled and compared one by one (Sequences.cpp).
 void fillRagged(const Function &function, const Attention &attention,
                 std::vector<HostBytes> &arrays, double budget,

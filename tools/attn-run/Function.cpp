@@ -2,6 +2,8 @@
 
 #include "FunctionReader.h"
 
+#include "attn/Schedule/RaggedQueries.h"
+
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -37,8 +39,8 @@ FailureOr<func::FuncOp> run::findFunction(ModuleOp module, StringRef name) {
 
 SmallVector<int64_t> Attention::sizesOf(StringRef role) const {
   auto sizeOf = [&](Extent extent) { return valueOf(extent, problem); };
-  return llvm::map_to_vector<4>(shapeOf(role, problem.ragged.has_value()),
-                                sizeOf);
+  return llvm::map_to_vector<4>(
+      shapeOf(role, problem.ragged.has_value(), problem.place), sizeOf);
 }
 
 const ArraySource &Attention::clauseInput(ClauseGroup group,
@@ -165,7 +167,8 @@ LogicalResult FunctionReader::setSizes(unsigned argument, StringRef role,
   std::optional<int64_t> keys = extents.keys ? extents.keys : extents.queries;
   auto attention = dyn_cast<AttentionOpInterface>(op);
   bool isRagged = attention && attention.isRagged();
-  for (auto [dim, extent] : llvm::enumerate(shapeOf(role, isRagged))) {
+  Placement place = attention ? placeOf(attention) : Placement();
+  for (auto [dim, extent] : llvm::enumerate(shapeOf(role, isRagged, place))) {
     int64_t &size = result.argumentSizes[argument][dim];
     if (!ShapedType::isDynamic(size)) {
       if (SizeOption *option = optionOf(extent))
@@ -225,7 +228,7 @@ LogicalResult FunctionReader::readSizes(Attention &attention) {
     if (failed(readSequences(attention)))
       return failure();
     problem.queries = sizesOf("q")[0];
-    problem.keys = sizesOf("k")[0];
+    problem.keys = sizesOf("k")[areKeysRagged(problem) ? 0 : 2];
   } else {
     problem.batch = sizesOf("q")[0];
     problem.queries = sizesOf("q")[2];

@@ -3,6 +3,7 @@
 #include "Reads.h"
 
 #include "AttentionOracle.h"
+#include "Comparer.h"
 #include "Listings.h"
 
 using namespace attn;
@@ -84,15 +85,9 @@ static LogicalResult checkAttention(const Function &function,
   };
   if (!attention.problem.ragged)
     return check(attention, /*sequence=*/0);
-  auto lengthOf = [&](unsigned which, int64_t n) {
-    const HostBytes &offsets =
-        arrays[attention.clauseInput(ClauseGroup::offsets, which).position];
-    return offsets.getWhole({n + 1}) - offsets.getWhole({n});
-  };
   for (int64_t n = 0; n < attention.problem.batch; ++n) {
     Attention one = attention;
-    one.problem =
-        denseOf(attention.problem, Lengths{lengthOf(0, n), lengthOf(1, n)});
+    one.problem = denseOf(attention.problem, lengthsOf(attention, arrays, n));
     if (failed(check(one, n)))
       return failure();
   }

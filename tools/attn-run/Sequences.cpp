@@ -1,12 +1,15 @@
 //===- Sequences.cpp - Ragged sequences, each beside its reference --------===//
 //
-// A sequence is dense attention of some rows of the arrays.  Its reference sees
+// A sequence is dense attention of some rows of the arrays, or of the keys that
+// an entry of a cache uses.  Its reference sees
 // copies of these; what a kernel has not written, or should not have, is told
 // of the whole outputs.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Comparer.h"
+
+#include "attn/Schedule/RaggedQueries.h"
 
 #include <algorithm>
 
@@ -30,6 +33,19 @@ static HostBytes sequenceOf(const HostBytes &array, int64_t first,
       rows.set(at, array.get({at[1], row}));
     else
       rows.set(at, array.get({row, at[1], at[3]}));
+  });
+  return rows;
+}
+
+/// The first rows of an entry of an array of [entries, heads, rows, columns],
+/// as one of [1, heads, rows, columns].
+static HostBytes entryOf(const HostBytes &array, int64_t entry, int64_t count) {
+  llvm::ArrayRef<int64_t> sizes = array.shape.sizes;
+  llvm::SmallVector<int64_t> own = {1, sizes[1], count, sizes[3]};
+  HostBytes rows(HostArray::contiguous(0, own, array.shape.elementType),
+                 /*guardBytes=*/0);
+  forEachIndex(own, [&](llvm::ArrayRef<int64_t> at) {
+    rows.set(at, array.get({entry, at[1], at[2], at[3]}));
   });
   return rows;
 }
@@ -77,6 +93,7 @@ struct Sequence {
   int64_t firstQuery, firstKey;
   Attention attention;
   std::vector<HostBytes> arrays;
+  bool isOnCache = false;
 
   bool isEmpty() const {
     const Problem &p = attention.problem;
@@ -84,6 +101,10 @@ struct Sequence {
   }
   void cut(size_t slot, bool isOfKeys) {
     const Problem &p = attention.problem;
+    if (isOfKeys && isOnCache) {
+      arrays[slot] = entryOf(whole[slot], number, p.keys);
+      return;
+    }
     arrays[slot] = sequenceOf(whole[slot], isOfKeys ? firstKey : firstQuery,
                               isOfKeys ? p.keys : p.queries);
   }
@@ -95,17 +116,38 @@ static bool isOfKeys(llvm::StringRef role) {
   return shapeOf(role)[2] == Extent::keys;
 }
 
+/// Where queries or keys of a sequence begin.
+static int64_t offsetOf(const Attention &attention,
+                        const std::vector<HostBytes> &arrays, unsigned which,
+                        int64_t number) {
+  return arrays[attention.clauseInput(ClauseGroup::offsets, which).position]
+      .getWhole({number});
+}
+
+Lengths run::lengthsOf(const Attention &attention,
+                       const std::vector<HostBytes> &arrays, int64_t number) {
+  auto rows = [&](unsigned which) {
+    return offsetOf(attention, arrays, which, number + 1) -
+           offsetOf(attention, arrays, which, number);
+  };
+  if (areKeysRagged(attention.problem))
+    return {rows(0), rows(1)};
+  size_t used = attention.clauseInput(ClauseGroup::usedKeys, 0).position;
+  return {rows(0), std::clamp<int64_t>(arrays[used].getWhole({number}), 0,
+                                       attention.problem.keys)};
+}
+
 /// A sequence, with what is read of it cut out.
 static Sequence cutOut(const Attention &attention,
                        const std::vector<HostBytes> &arrays, int64_t number) {
-  auto offset = [&](unsigned which, int64_t place) {
-    return arrays[attention.clauseInput(ClauseGroup::offsets, which).position]
-        .getWhole({place});
-  };
-  int64_t query = offset(0, number), key = offset(1, number);
-  Lengths lengths{offset(0, number + 1) - query, offset(1, number + 1) - key};
+  const Problem &p = attention.problem;
+  int64_t query = offsetOf(attention, arrays, 0, number);
+  int64_t key = areKeysRagged(p) ? offsetOf(attention, arrays, 1, number) : 0;
+  Lengths lengths = run::lengthsOf(attention, arrays, number);
   Sequence one{number, arrays, query, key, attention, arrays};
-  one.attention.problem = denseOf(attention.problem, lengths);
+  one.isOnCache = !areKeysRagged(p);
+  one.attention.problem = denseOf(p, lengths);
+  one.attention.problem.place = {};
   for (const auto &[role, slot] : attention.inputs)
     one.cut(slot, isOfKeys(role));
   return one;

@@ -9,7 +9,8 @@ Every candidate is called as a user of PyTorch calls it, on 16 heads of 128 in
 bf16.  A rate counts the pairs that are visible; gradients, which are autograd's
 behind a forward that is kept, count 2.5 times forward.  `dense` is attn on all
 pairs, or causal where the case is, without a function.  Candidates take turns
-in one process (turns.py).  O of attn is compared with fp64 on rows that are
+in one process (turns.py).  Documents are also called by intervals of rows and by
+offsets.  O of attn is compared with fp64 on rows that are
 drawn; tools/gpu/clauses.py does so for gradients.  Needs PyTorch, the attn
 wheel and, for its share, flash-attn-4.
 """
@@ -49,6 +50,7 @@ class Case:
     fa4: Optional[dict[str, Any]] = None    #: None: it has no such case
     sinks: Any = None
     has_flex: bool = True
+    ids: Any = None                         #: of documents, causal
 
 
 def causal(b: Any, h: Any, i: Any, j: Any) -> Any:
@@ -101,7 +103,8 @@ def documents(rows: int) -> Case:
     ends = lengths.clamp_min(SHORTEST).long().cumsum(0)
     ids = torch.searchsorted(ends, torch.arange(rows, device=DEVICE),
                              right=True).int()
-    return Case(rows, lambda b, h, i, j: (ids[i] == ids[j]) & (i >= j))
+    return Case(rows, lambda b, h, i, j: (ids[i] == ids[j]) & (i >= j),
+                ids=ids)
 
 
 CASES: dict[str, Callable[[], Case]] = {
@@ -142,6 +145,27 @@ def pairs_of(case: Case) -> int:
                for i in torch.arange(case.rows, device=DEVICE).split(1024))
 
 
+def documents_of(ids: Any, tensors: list[Any]) -> dict[str, Call]:
+    """The other ways of attn: by intervals of rows, and by offsets."""
+    import attn.torch
+    import torch
+    q, k, v = tensors
+    lists = attn.BlockMask.from_documents(ids)
+    cu = torch.nn.functional.pad(torch.unique_consecutive(
+        ids, return_counts=True)[1].cumsum(0), (1, 0)).int()
+    longest = int(cu.diff().max())
+
+    def varlen() -> Any:
+        o = attn.attention_varlen(
+            *(t[0].transpose(0, 1) for t in (q, k, v)), cu, cu, longest,
+            longest, causal=True)
+        return o.transpose(0, 1)[None]
+
+    return {"intervals": lambda: attn.torch.attention(q, k, v,
+                                                      block_mask=lists),
+            "varlen": varlen}
+
+
 def calls_of(case: Case, tensors: list[Any], peers: list[str]
              ) -> dict[str, Call]:
     """`tensors` are [1, heads, rows, d]."""
@@ -157,6 +181,8 @@ def calls_of(case: Case, tensors: list[Any], peers: list[str]
     calls: dict[str, Call] = {
         "attn": lambda: attn.torch.attention(q, k, v, **asked),
         "dense": lambda: attn.torch.attention(q, k, v, causal=case.is_causal)}
+    if case.ids is not None:
+        calls.update(documents_of(case.ids, tensors))
     if "flex" in peers and case.has_flex:
         torch._dynamo.reset()  # which else stops after eight functions
         compiled = torch.compile(flex.flex_attention, dynamic=False)
@@ -183,7 +209,7 @@ def that_run(calls: dict[str, Call], what: str) -> dict[str, Call]:
             calls[name]()
             torch.cuda.synchronize()
         except Exception as error:  # Peers raise what they like.
-            if name in ("attn", "dense"):
+            if name in ("attn", "dense", "intervals", "varlen"):
                 raise
             print(f"{what}: {name} does not run: {str(error)[:150]!r}",
                   flush=True)
@@ -201,10 +227,12 @@ def measure(peers: list[str], direction: str, name: str) -> dict[str, Any]:
                for _ in range(3)]
     with torch.set_grad_enabled(backward):
         calls = that_run(calls_of(case, tensors, peers), name)
-        error = check(calls["attn"]().detach(),
-                      *(tensor.detach() for tensor in tensors), case)
-        if not error < 2 ** -6:
-            sys.exit(f"{name}: attn is off by {error:.3g} of what was summed")
+        for ours in {"attn", "intervals", "varlen"} & set(calls):
+            error = check(calls[ours]().detach(),
+                          *(tensor.detach() for tensor in tensors), case)
+            if not error < 2 ** -6:
+                sys.exit(f"{name}: {ours} is off by {error:.3g} of what was "
+                         f"summed")
         if backward:
             calls = that_run(backwards(calls, tensors), name)
         found = in_turns(calls, event_clock)

@@ -26,7 +26,8 @@ ROOT = machine_probe.ROOT
 
 VISITS = ("band", "window", "prefix", "sees", "lists")
 MAPS = ("scale", "softcap", "bias", "alibi", "sinks", "score")
-PLACES = ("dense", "ragged", "lengths", "paged")
+PLACES = ("dense", "ragged", "lengths", "paged", "ragged on lengths",
+          "ragged on pages")
 ROWS = ("own", "packed")
 PARTS = ("one part", "parts")
 DIRECTIONS = ("forward", "backward")
@@ -131,31 +132,43 @@ class Op:
                 "arith.addf %z, %z : f32\n attn.yield %twice : f32 }")
 
     def add_place(self):
+        kind = tensor(BATCH + 1, of="i32")
         if self.place == "ragged":
-            kind = tensor(BATCH + 1, of="i32")
             self.arguments += [("%cq", kind), ("%ck", kind)]
             self.clauses.append(f"ragged(%cq, %ck, longest {QUERIES}, {KEYS} : "
                                 f"{kind}, {kind})")
-        if self.place in ("lengths", "paged"):
+        elif self.is_ragged:
+            self.arguments.append(("%cq", kind))
+            self.clauses.append(f"ragged(%cq, longest {QUERIES} : {kind})")
+        if self.place not in ("dense", "ragged"):
             used = self.operand("%used", tensor(BATCH, of="i32"))
             self.clauses.append(f"lengths(k {used})")
-        if self.place == "paged":
+        if self.is_paged:
             table = self.operand("%table", tensor(BATCH, KEYS // PAGE,
                                                   of="i32"))
             self.clauses.append(f"pages({table})")
 
-    def rows(self, heads, count):
+    @property
+    def is_ragged(self):
+        return self.place.startswith("ragged")
+
+    @property
+    def is_paged(self):
+        return self.place.endswith(("paged", "pages"))
+
+    def rows(self, heads, count, are_keys=False):
         """The type of an array with so many rows of each head."""
-        if self.place == "ragged":
+        if self.place == "ragged" or (self.is_ragged and not are_keys):
             return tensor(BATCH * count, heads, DIM)
         return tensor(BATCH, heads, count, DIM)
 
     def text(self):
-        q, k = self.rows(HEADS, QUERIES), self.rows(KEY_HEADS, KEYS)
+        q = self.rows(HEADS, QUERIES)
+        k = self.rows(KEY_HEADS, KEYS, are_keys=True)
         lse = (tensor(HEADS, BATCH * QUERIES, of="f32")
-               if self.place == "ragged"
+               if self.is_ragged
                else tensor(BATCH, HEADS, QUERIES, of="f32"))
-        if self.place == "paged":
+        if self.is_paged:
             k = tensor(BATCH * KEYS // PAGE + 1, KEY_HEADS, PAGE, DIM)
         names, inputs, results = ("%q", "%k", "%v"), (q, k, k), (q, lse)
         if self.direction == "backward":
@@ -281,7 +294,8 @@ HEAD = """# What goes with what
 A cell of these tables is one attention: what is visible, what becomes of a score, where rows lie, and how tiles are made.
 Of {all} cells {right} are right, and {refused} are refused, each with the words that a caller gets, which are below the tables.
 
-- *right*: there is a kernel for Hopper. `python3 tools/dev/cells.py --run interpreter` runs it on the interpreter, and `--run gpu` on a GPU, and compares it with fp64. Pages are run by the unit tests of `Lengths.cpp` and `SharedTiles.cpp`.
+- *right*: there is a kernel for Hopper. `python3 tools/dev/cells.py --run interpreter` runs it on the interpreter, and `--run gpu` on a GPU, and compares it with fp64. Pages are run by the unit tests of `Lengths.cpp`, `SharedTiles.cpp` and `RaggedCache.cpp`.
+- *ragged on lengths* and *ragged on pages* are ragged queries on a cache: prefills and decoding steps in one launch.
 - Tiles have rows of one head (*own*), or of four heads that share their keys (*packed*). The keys of a tile are walked by one block (*one part*), or dealt out to two (*parts*).
 - Forward, all cells ask for `flash` with certain tiles, and backward for `flash_backward`.
 - *sees* and *score* are functions of the user, *lists* are lists of blocks; *band* is `causal_bottom_right`.
@@ -310,7 +324,7 @@ def run(build, cell, where):
 
 
 def is_runnable(cell):
-    return cell[1] != "paged"
+    return not cell[1].endswith(("paged", "pages"))
 
 
 def main():

@@ -36,7 +36,9 @@ def read_problems():
     """One per line: machine, direction, dtype, schedule, mask, and `sizes`,
     which are batch, heads, kv_heads, queries, keys, d and e.  `blocks` is the
     queries and keys of those that are listed for each head.  `ragged` is the
-    type of offsets of sequences, as many as `batch`.  `clauses` is the
+    type of offsets of sequences, as many as `batch`; with `used`, the type of
+    numbers of used keys, only queries have some, and each of the `batch` has
+    `keys`, in pages of `page` if it says so.  `clauses` is the
     text of others, that read %x0, %x1, .. of the types in `captures`."""
     with open(PROBLEMS, encoding="utf-8") as f:
         return [json.loads(line) for line in f]
@@ -54,6 +56,10 @@ def name_of(problem):
                                "lse", "low", "precision") if problem.get(key)]
     if problem.get("ragged"):
         clauses.append(f"ragged {problem['ragged']}")
+    if problem.get("used"):
+        clauses.append(f"used {problem['used']}")
+    if problem.get("page"):
+        clauses.append(f"page {problem['page']}")
     if problem.get("blocks"):
         clauses.append("blocks " + "x".join(map(str, problem["blocks"])))
     return " ".join([problem["machine"].replace(", ", ","),
@@ -85,14 +91,24 @@ def types_of(problem):
 
     if problem.get("ragged"):
         row = array(heads, queries, of="f32")
+
+        def rows_of_keys(columns):
+            if not problem.get("used"):
+                return array(keys, kv_heads, columns)
+            if page := problem.get("page"):
+                return array(batch * keys // page, kv_heads, page, columns)
+            return array(batch, kv_heads, keys, columns)
+
         return {
-            "q": array(queries, heads, d), "k": array(keys, kv_heads, d),
-            "v": array(keys, kv_heads, e),
+            "q": array(queries, heads, d), "k": rows_of_keys(d),
+            "v": rows_of_keys(e),
             "o": array(queries, heads, e, of=result),
             "do": array(queries, heads, e, of=result),
             "lse": row, "low": row, "dlse": row,
             "cu_q": array(batch + 1, of=problem["ragged"]),
             "cu_k": array(batch + 1, of=problem["ragged"]),
+            "used": array(batch, of=problem.get("used", "i32")),
+            "table": array(batch, keys // problem.get("page", 1), of="i32"),
             **{f"x{i}": kind for i, kind in enumerate(captures_of(problem))},
         }
     row = array(batch, heads, queries, of="f32")
@@ -158,7 +174,14 @@ def clauses_of(problem, types):
     if problem.get("clauses"):
         text.append(problem["clauses"])
         operands += [f"x{i}" for i in range(len(captures_of(problem)))]
-    if problem.get("ragged"):
+    if problem.get("used"):
+        text.append(f"ragged(%cu_q, longest {queries_of(problem)} : "
+                    f"{types['cu_q']}) lengths(k %used : {types['used']})")
+        operands += ["cu_q", "used"]
+        if problem.get("page"):
+            text.append(f"pages(%table : {types['table']})")
+            operands.append("table")
+    elif problem.get("ragged"):
         kinds = f"{types['cu_q']}, {types['cu_k']}"
         text.append(f"ragged(%cu_q, %cu_k, longest {queries_of(problem)}, "
                     f"{keys_of(problem)} : {kinds})")

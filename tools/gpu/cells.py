@@ -55,7 +55,7 @@ def exact(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, used: int,
 
 def paged(cell: tuple[str, ...]) -> bool:
     """Whether a cell in pages is right."""
-    _, _, visit, map_, *_ = cell
+    _, place, visit, map_, *_ = cell
     draw = torch.Generator("cuda").manual_seed(7)
 
     def random(*sizes: int) -> torch.Tensor:
@@ -69,10 +69,17 @@ def paged(cell: tuple[str, ...]) -> bool:
     table = torch.randperm(pages, generator=draw, device="cuda").int().view(
         cells.BATCH, -1)
     used = torch.tensor([cells.KEYS - 7, 33], dtype=torch.int32, device="cuda")
-    o = attn.attention_with_kvcache(
-        q, k, v, cache_seqlens=used, page_table=table, softmax_scale=SCALE,
-        window_size=WINDOWS[visit], softcap=SOFTCAPS[map_],
-        schedule=cells.schedule_of(cell))
+    given = dict(cache_seqlens=used, page_table=table, softmax_scale=SCALE,
+                 window_size=WINDOWS[visit], softcap=SOFTCAPS[map_],
+                 schedule=cells.schedule_of(cell))
+    if place.startswith("ragged"):
+        offsets = torch.arange(cells.BATCH + 1, device="cuda",
+                               dtype=torch.int32) * cells.QUERIES
+        o = attn.attention_with_kvcache(
+            q.flatten(0, 1), k, v, cu_seqlens_q=offsets,
+            max_seqlen_q=cells.QUERIES, **given).view(q.shape)
+    else:
+        o = attn.attention_with_kvcache(q, k, v, **given)
     for entry, count in enumerate(used.tolist()):
         rows = [pool[table[entry].long()].flatten(0, 1) for pool in (k, v)]
         expected, size = exact(q[entry], *rows, count, WINDOWS[visit][0],

@@ -315,7 +315,28 @@ def placed(clock: Clock, batch: int, keys: int) -> list[dict[str, Any]]:
             for name, seconds in times.items()]
 
 
-def replayed(rounds: int = 50) -> list[str]:
+def wrong_far() -> list[str]:
+    """What is wrong with pages behind 2^31 elements of their pools."""
+    page, heads, keys, batch = 16, 8, 1024, 3
+    count = 2 ** 31 // (page * heads * DIM) + 2 * batch * keys // page
+    pools = [torch.empty(count, page, heads, DIM, device="cuda",
+                         dtype=torch.bfloat16) for _ in "kv"]
+    places = torch.randperm(2 * batch * keys // page, device="cuda")
+    table = (count - 1 - places[:batch * keys // page]).int().view(batch, -1)
+    table[:, 0] = torch.arange(batch, device="cuda")
+    q = rows(batch, 1, 32, DIM)
+    near = [rows(batch, keys, heads, DIM) for _ in "kv"]
+    for pool, tensor in zip(pools, near):
+        pool[table.long()] = tensor.view(batch, -1, page, heads, DIM)
+    used = torch.tensor([keys, 517, 33], dtype=torch.int32, device="cuda")
+    o = attn.attention_with_kvcache(q, *pools, cache_seqlens=used,
+                                    page_table=table)
+    alike = attn.attention_with_kvcache(q, *near, cache_seqlens=used)
+    apart = (o.double() - alike.double()).abs().max().item()
+    return [] if apart < 2.0 ** -7 else [f"far pages: o is {apart:.1e} apart"]
+
+
+def replayed(rounds: int) -> list[str]:
     """A graph that is captured once is right for other lengths and pages."""
     batch, keys, page = 6, 1024, 16
     q = rows(batch, 1, 8, DIM)
@@ -380,6 +401,9 @@ def main() -> int:
     parser.add_argument("--checks", type=int, default=40)
     parser.add_argument("--sweep", action="store_true")
     parser.add_argument("--only", choices=("contiguous", "placed", "latent"))
+    parser.add_argument("--replays", type=int, default=50,
+                        help="of one CUDA graph, with other lengths and pages "
+                             "each time")
     options = parser.parse_args()
     until = time.monotonic() + options.seconds
     kinds = [kind for name, kind in (("contiguous", wrong),
@@ -389,7 +413,7 @@ def main() -> int:
     faults = [text for seed in range(options.checks) for kind in kinds
               for text in kind(seed)]
     if options.only in (None, "placed"):
-        faults += replayed()
+        faults += wrong_far() + replayed(options.replays)
     print("\n".join(faults) or f"{options.checks} problems are right",
           flush=True)
     clock = Clock()

@@ -7,7 +7,7 @@ First o and lse of random problems against fp64, sequence by sequence: lengths
 from 0 to 5000, also of none and of one row, queries and keys apart, every mask,
 grouped heads, head dimensions that differ, strides of packed projections,
 offsets of 32 and 64 bits, a sequence of NaNs between others, rows behind the
-last offset that must be left alone; and one CUDA graph that is replayed with
+last offset that must be left alone; 70,000 sequences; and a graph replayed with
 other lengths.  Then TFLOP/s of prefill beside PyTorch's varlen_attn, each in
 turns; where there is a mask hidden pairs do not count.  Needs the package and
 PyTorch.  The exit status is 1 when a result is wrong.
@@ -168,6 +168,34 @@ def check(count: int, seconds: float) -> int:
     return wrong
 
 
+def check_many(count: int = 70_000) -> int:
+    """More sequences than a grid has blocks in its second dimension."""
+    draw = random.Random(count)
+    lengths = [draw.choice((0, 1, 1, 2, 3)) for _ in range(count)]
+    cu = offsets_of(lengths, torch.int32)
+    tokens, longest = sum(lengths), max(lengths)
+    q, k, v = (torch.randn(tokens, heads, 64, device="cuda",
+                           dtype=torch.bfloat16) for heads in (4, 2, 2))
+    with torch.no_grad():
+        o = attn.attention_varlen(q, k, v, cu, cu, longest, longest,
+                                  causal=True)
+    # All sequences of a length at once, as a batch.
+    wrong = 0
+    starts = cu[:-1].long()
+    for length in range(1, longest + 1):
+        of_length = starts[torch.tensor(lengths, device="cuda") == length]
+        places = (of_length[:, None]
+                  + torch.arange(length, device="cuda")).flatten()
+        some = [t[places].view(-1, length, *t.shape[1:]).transpose(1, 2)
+                for t in (q, k, v)]
+        truth = torch.nn.functional.scaled_dot_product_attention(
+            *(t.double() for t in some), is_causal=True, enable_gqa=True)
+        found = o[places].view(-1, length, 4, 64).transpose(1, 2).double()
+        wrong += not ((found - truth).abs() <= 2.0 ** -6).all()
+    print(f"{count} sequences: {wrong} of {longest} lengths wrong", flush=True)
+    return wrong
+
+
 def check_graph() -> int:
     """Replays with other lengths of the same tokens and sequences."""
     heads, dim, tokens, count = 4, 128, 4096, 12
@@ -273,7 +301,8 @@ def main() -> int:
     parser.add_argument("--checks", type=int, default=40)
     parser.add_argument("--schedules", nargs="*", default=[])
     arguments = parser.parse_args()
-    wrong = check(arguments.checks, arguments.seconds / 2) + check_graph()
+    wrong = (check(arguments.checks, arguments.seconds / 2) + check_graph()
+             + check_many())
     draw = random.Random(1)
     lengths = [draw.randint(100, 4000) for _ in range(64)]
     chunks = [512] * 8 + [1] * 120

@@ -25,8 +25,10 @@
 //
 // Errors are diagnostics at the op or location that caused them.
 //
-// Deliberately absent: control flow but loops over launches, calls, loads and
-// stores of elements.  The host function only arranges launches.
+// The host function arranges launches.  It may also have loops over elements,
+// that is with `memref.load` or `memref.store`, as linalg ops become: each nest
+// is one step, which only a device whose memory is the host's runs: the
+// interpreter.  Deliberately absent: other control flow, and calls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,6 +79,12 @@ struct HostScalar {
 
 using HostValue = std::variant<HostScalar, HostArray>;
 
+/// A nest of loops over elements, and the values from outside that it uses.
+struct ElementLoops {
+  mlir::Operation *loop; ///< the outermost `scf.for`
+  llvm::SmallVector<std::pair<mlir::Value, HostValue>> values;
+};
+
 /// Memory and launches.  Every function fails with a diagnostic at `location`.
 class Device {
 public:
@@ -106,7 +114,19 @@ public:
   virtual mlir::LogicalResult copy(const HostArray &source,
                                    const HostArray &target,
                                    mlir::Location location) = 0;
+
+  /// Runs loops over elements; refused where memory is not the host's.
+  virtual mlir::LogicalResult runLoops(const ElementLoops &loops);
+
+  /// Reads or writes one element, for loops that such a device runs.
+  virtual mlir::FailureOr<HostScalar> load(mlir::Type type, uint64_t address,
+                                           mlir::Location location);
+  virtual mlir::LogicalResult store(const HostScalar &value, mlir::Type type,
+                                    uint64_t address, mlir::Location location);
 };
+
+/// Why a device does not run loops over elements.
+extern const char *const kNoElementLoops;
 
 /// Runs the function.  Arrays given as arguments stay the caller's.  Arrays
 /// allocated by the function and returned become the caller's, who frees their
@@ -114,6 +134,9 @@ public:
 mlir::FailureOr<llvm::SmallVector<HostValue>>
 runHost(mlir::func::FuncOp function, llvm::ArrayRef<HostValue> arguments,
         Device &device);
+
+/// Runs loops over elements with the device's `load` and `store`.
+mlir::LogicalResult runElementLoops(const ElementLoops &loops, Device &device);
 
 } // namespace attn
 

@@ -78,7 +78,8 @@ struct RecordedCopy {
   HostArray source, target;
 };
 
-using RecordedStep = std::variant<RecordedLaunch, RecordedCopy>;
+/// Steps; the bases of arrays among the values of loops are symbolic.
+using RecordedStep = std::variant<RecordedLaunch, RecordedCopy, ElementLoops>;
 
 struct Recording {
   int64_t argumentCount = 0;

@@ -32,6 +32,13 @@ public:
                                      mlir::Location location) override;
   mlir::LogicalResult copy(const HostArray &source, const HostArray &target,
                            mlir::Location location) override;
+  mlir::LogicalResult runLoops(const ElementLoops &loops) override {
+    return runElementLoops(loops, *this);
+  }
+  mlir::FailureOr<HostScalar> load(mlir::Type type, uint64_t address,
+                                   mlir::Location location) override;
+  mlir::LogicalResult store(const HostScalar &value, mlir::Type type,
+                            uint64_t address, mlir::Location location) override;
 
 private:
   InterpreterOptions options;

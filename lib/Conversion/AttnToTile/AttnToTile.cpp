@@ -13,6 +13,7 @@
 
 #include "attn/Conversion/Passes.h"
 #include "attn/Kernels/CaptureLaunches.h"
+#include "attn/Schedule/RaggedQueries.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
@@ -39,7 +40,9 @@ public:
     problem = packing.problem;
     for (const AttentionArray &array : packedArrays(b, op, packing)) {
       ArgumentRole role = *roleOfArray(op, array.role);
-      setRows(role, problem.ragged ? asOneEntry(b, array.value) : array.value);
+      setRows(role, isOfSequences(role.role, problem)
+                        ? asOneEntry(b, array.value)
+                        : array.value);
     }
     addLists(op, ClauseGroup::partial,
              {Role::partialCounts, Role::partialBlocks});
@@ -111,15 +114,16 @@ public:
       return ofBlocks(words, count(kBeyondKeysAttr));
     if (auto map =
             dyn_cast<tile::TensorMapType>(kernel.getArgumentTypes()[argument]);
-        map && problem.ragged && facts.isArray())
+        map && isOfSequences(role.role, problem))
       return windowsOf(b, lookup(role), map.getBoxRows());
     if (!values.has(role)) {
       Type type = kernel.getArgumentTypes()[argument];
       if (facts.memory == Memory::strip)
         addStrips(role, type, *count(kPerStripAttr), shape);
       else if (facts.memory == Memory::row)
-        values.set(role, scratch({batch, heads, queries}, count(kPerRowAttr),
-                                 elementTypeOf(type)));
+        values.set(role,
+                   scratch({problem.ragged ? index(1) : batch, heads, queries},
+                           count(kPerRowAttr), elementTypeOf(type)));
       else if (facts.memory == Memory::round)
         values.set(role, waitingScores(type));
       else if (facts.memory == Memory::parts ||
@@ -200,7 +204,8 @@ private:
   Value addOffsets(AttentionOpInterface op) {
     OperandRange offsets = op.clauseOperands(ClauseGroup::offsets);
     constexpr Role roles[] = {Role::offsetsQ, Role::offsetsK};
-    for (auto [role, each] : llvm::zip_equal(roles, offsets))
+    // On a cache keys have none.
+    for (auto [each, role] : llvm::zip_first(offsets, roles))
       values.setArray(b, role, each);
     return b.createOrFold<arith::SubIOp>(size(offsets.front(), 0), index(1));
   }
@@ -242,7 +247,7 @@ private:
   /// Rows of a batch entry; tiles of sequences have their numbers there.
   void setRows(const ArgumentRole &role, Value array) {
     values.setArray(b, role, array);
-    if (problem.ragged)
+    if (isOfSequences(role.role, problem))
       values.set(role.at(Facet::strideBatch), constant(b.getI64Type(), 0));
   }
 

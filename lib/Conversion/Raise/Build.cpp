@@ -206,8 +206,9 @@ Reason Composer::nameMask() {
     return std::string("the mask may hide every key of a query by finite "
                        "numbers, whose softmax is not 0");
   std::string reason;
-  mask = attn::raise::nameMask(b.getContext(), form.visible.band, form.rows,
-                               reason);
+  Rows rows = form.rows;
+  rows.keys = form.seenKeys.value_or(rows.keys);
+  mask = attn::raise::nameMask(b.getContext(), form.visible.band, rows, reason);
   if (!mask)
     return reason;
   if (!form.visible.isExact)
@@ -349,6 +350,12 @@ Reason Composer::run(Built &built) {
                        dims(roles.heads, form.i, form.e), o)}};
   if (form.lse)
     built.replacements.push_back({form.lse, op->getResult(1)});
+  if (form.scores) {
+    built.replacements.push_back(
+        {form.scores->result, buildScores(form, four[0], four[1])});
+    form.notes.push_back("scores are multiplied once more, in memory for every "
+                         "query and key");
+  }
   llvm::append_range(built.replacements, form.others);
   for (auto &[result, value] : built.replacements)
     if (Reason reason = fit(result.getType(), value))

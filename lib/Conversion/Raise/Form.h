@@ -29,6 +29,13 @@ namespace attn::raise {
 
 using Reason = std::optional<std::string>;
 
+/// What somebody wants of the pairs of a query and a key.
+enum class ScoresAt { scaled, capped, masked, weights };
+struct ScoresResult {
+  mlir::Value result; ///< [batch, heads, queries, keys]
+  ScoresAt at;
+};
+
 struct Form {
   Form(mlir::Operation *op, mlir::OpBuilder &builder)
       : op(op), builder(builder), numbers(op->getContext()) {}
@@ -62,6 +69,10 @@ struct Form {
   mlir::Value bias, seen;
   /// How many keys each batch entry uses, [batch] of i32 or i64.
   mlir::Value usedKeys;
+  /// Keys behind these are hidden from all, if it is not all that there are.
+  std::optional<int64_t> seenKeys;
+  /// A result with an element for each pair.
+  std::optional<ScoresResult> scores;
   /// The mask, where the form has it by its name.
   std::optional<Mask> named;
   /// What the remark adds: how numbers change.
@@ -84,6 +95,10 @@ Reason build(Form &form, Built &built);
 
 /// Adds the clauses for what becomes of scores to an attn.forward of q, k, v.
 void addClauses(Form &form, mlir::OperationState &state);
+
+/// The scores that a form asks for, of q and k [batch, heads, rows, head
+/// dimension].
+mlir::Value buildScores(Form &form, mlir::Value q, mlir::Value k);
 
 /// The tensor of a number with a dimension for each of these indices.
 mlir::Value arrange(Form &form, const Number &number,

@@ -19,9 +19,12 @@
 
 #include "Arrays.h"
 
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 #include <algorithm>
+#include <limits>
 
 using namespace attn::raise;
 using namespace attn;
@@ -56,7 +59,10 @@ private:
   Reason readRows();
   void readRowsOfLengths();
   Reason readMaskOf(bool isCaptured);
+  Reason readScores();
   Reason checkLengths();
+  Reason cutKeys(Value &mask, RankedTensorType &type);
+  Value widen(Value mask, RankedTensorType type, int64_t columns);
   Reason captureMask(Value mask, RankedTensorType type);
   Number at(Value tensor, Index batch, Index heads, int64_t headCount,
             Index rows, Index columns, int64_t width);
@@ -112,8 +118,9 @@ Reason Reader::checkNumbers() {
   for (StringRef name : {"scale", "softcap"})
     if (Attribute given = attributeOf(op, name); given && !numberIn(given))
       return because("expects {0} to be a number, but got {1}", name, given);
-  for (StringRef name : {"is_causal", "left_window_size", "right_window_size",
-                         "q_num_heads", "kv_num_heads", "softmax_precision"})
+  for (StringRef name :
+       {"is_causal", "left_window_size", "right_window_size", "q_num_heads",
+        "kv_num_heads", "softmax_precision", "qk_matmul_output_mode"})
     if (Attribute given = attributeOf(op, name);
         given && !(isa<IntegerAttr>(given) && numberIn(given)))
       return because("expects {0} to be an integer, but got {1}", name, given);
@@ -125,8 +132,8 @@ Reason Reader::checkAttributes() {
   if (numberOr("softcap", 0) < 0)
     return because("softcap: expects 0 or more, but got {0}",
                    numberOr("softcap", 0));
-  if (result(3))
-    return because("qk_matmul_output: attn.forward gives no scores");
+  if (Reason reason = readScores())
+    return reason;
   if (Reason reason = checkLengths())
     return reason;
   // 11 is DOUBLE of TensorProto.
@@ -134,6 +141,20 @@ Reason Reader::checkAttributes() {
     return because("softmax_precision: attn.forward has f32, not f64");
   if (bool(operand(4)) != bool(operand(5)))
     return because("expects past_key and past_value together");
+  return std::nullopt;
+}
+
+/// What is taken of the pairs, where somebody uses it.
+Reason Reader::readScores() {
+  Value scores = result(3);
+  if (!scores)
+    return std::nullopt;
+  double mode = numberOr("qk_matmul_output_mode", 0);
+  if (!isTensor(scores, 4) || mode < 0 || mode > 3)
+    return because("qk_matmul_output: expects rank 4 and a mode of 0 to 3, but "
+                   "got {0} and {1}",
+                   scores.getType(), int64_t(mode));
+  form.scores = ScoresResult{scores, ScoresAt(int(mode))};
   return std::nullopt;
 }
 
@@ -338,7 +359,9 @@ Reason Reader::readMaskOf(bool isCaptured) {
   if (!type || type.getRank() < 1 || type.getRank() > 4)
     return because("expects attn_mask of rank 1 to 4, but got {0}",
                    mask.getType());
-  if (isCaptured) {
+  if (Reason reason = cutKeys(mask, type))
+    return reason;
+  if (isCaptured || form.seenKeys) {
     Reason reason = captureMask(mask, type);
     return reason ? Reason("attn_mask: " + *reason) : std::nullopt;
   }
@@ -351,6 +374,8 @@ Reason Reader::readMaskOf(bool isCaptured) {
   if (!noBand && !form.visible.isExact &&
       mayHideAll(form.visible.band, form.rows))
     noBand = std::string("finite numbers may hide every key of a query");
+  if (!noBand && !form.visible.isExact && form.scores)
+    noBand = std::string("finite numbers are part of the scores");
   if (!noBand)
     return std::nullopt;
   form.visible = before;
@@ -359,13 +384,55 @@ Reason Reader::readMaskOf(bool isCaptured) {
   return std::nullopt;
 }
 
+/// Keys behind the last column of a mask are hidden.  Where nobody counts from
+/// the last key, or wants scores of all, they are not even read.
+Reason Reader::cutKeys(Value &mask, RankedTensorType &type) {
+  int64_t columns = type.getShape().back(), keys = form.rows.keys;
+  Type element = type.getElementType();
+  if (ShapedType::isDynamic(columns) || ShapedType::isDynamic(keys) ||
+      columns == 1 || columns >= keys ||
+      (!element.isInteger(1) && !isa<FloatType>(element)))
+    return std::nullopt;
+  if (!form.usedKeys && !form.scores) {
+    form.seenKeys = columns;
+    return std::nullopt;
+  }
+  if (!type.hasStaticShape())
+    return because("attn_mask: expects sizes that are static where it has "
+                   "fewer columns than keys, but got {0}",
+                   type);
+  mask = widen(mask, type, keys);
+  type = cast<RankedTensorType>(mask.getType());
+  return std::nullopt;
+}
+
+/// The mask with columns that hide, up to so many.
+Value Reader::widen(Value mask, RankedTensorType type, int64_t columns) {
+  OpBuilder &b = form.builder;
+  Location loc = op->getLoc();
+  Type element = type.getElementType();
+  SmallVector<int64_t> shape(type.getShape());
+  shape.back() = columns;
+  TypedAttr hides = b.getZeroAttr(element);
+  if (auto real = dyn_cast<FloatType>(element))
+    hides = b.getFloatAttr(real, -std::numeric_limits<double>::infinity());
+  Value number = arith::ConstantOp::create(b, loc, hides);
+  Value wide = tensor::EmptyOp::create(b, loc, shape, element);
+  wide = linalg::FillOp::create(b, loc, number, wide).getResult(0);
+  SmallVector<OpFoldResult> offsets(shape.size(), b.getIndexAttr(0)),
+      ones(shape.size(), b.getIndexAttr(1));
+  return tensor::InsertSliceOp::create(
+      b, loc, mask, wide, offsets,
+      getAsIndexOpFoldResult(b.getContext(), type.getShape()), ones);
+}
+
 /// A mask that is no band is read by the kernel.
 Reason Reader::captureMask(Value mask, RankedTensorType type) {
   Type element = type.getElementType();
   if (!element.isInteger(1) && !isa<FloatType>(element))
     return because("expects truths or floats, but got {0}", element);
   int64_t sizes[] = {sizeOf(operand(0), 0), heads, form.rows.queries,
-                     form.rows.keys};
+                     form.seenKeys.value_or(form.rows.keys)};
   for (auto [dim, size, wanted] : llvm::enumerate(
            type.getShape(), ArrayRef(sizes).take_back(type.getRank()))) {
     // A size that is not known may be 1, which stands for all.

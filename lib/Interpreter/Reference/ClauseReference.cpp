@@ -26,6 +26,8 @@ ClauseReference::ClauseReference(AttentionOpInterface op,
   }
   if (!op.clauseOperands(ClauseGroup::usedKeys).empty()) {
     used.counts = arrays[beginOf(op, ClauseGroup::usedKeys)].wholes;
+    if (op.isRagged()) // of which one sequence is looked at
+      used.counts = {used.counts[size_t(sequence)]};
     used.movesBand = op.maskOrNone().kind != MaskKind::causal;
     functions.used = &used;
   }

@@ -2,6 +2,8 @@
 
 #include "attn/Interpreter/InterpreterDevice.h"
 
+#include "attn/Host/Elements.h"
+
 using namespace mlir;
 using namespace attn;
 
@@ -91,5 +93,31 @@ LogicalResult InterpreterDevice::copy(const HostArray &source,
       index[i] = 0;
     }
   }
+  return success();
+}
+
+FailureOr<HostScalar> InterpreterDevice::load(Type type, uint64_t address,
+                                              Location location) {
+  uint64_t bits = 0;
+  if (!isElement(type))
+    return emitError(location) << "expects elements that the host computes "
+                                  "with, but got "
+                               << type;
+  if (std::optional<std::string> error =
+          global.read(address, &bits, bytesOfElement(type)))
+    return emitError(location) << *error;
+  return fromBits(type, bits);
+}
+
+LogicalResult InterpreterDevice::store(const HostScalar &value, Type type,
+                                       uint64_t address, Location location) {
+  if (!isElement(type))
+    return emitError(location) << "expects elements that the host computes "
+                                  "with, but got "
+                               << type;
+  uint64_t bits = toBits(type, value);
+  if (std::optional<std::string> error =
+          global.write(address, &bits, bytesOfElement(type)))
+    return emitError(location) << *error;
   return success();
 }

@@ -97,11 +97,12 @@ Tile FlashFrame::pop(Place message) const { return popTile(b, queue, message); }
 TileQueue FlashFrame::queueFor(int64_t readers) const {
   if (problem.isListed())
     return tileQueueOfLists(b, readers, arguments.get(b, "heads"));
+  if (problem.ragged)
+    return tileQueueOfSequences(b, readers, /*areKeys=*/false,
+                                parts.areSeveral());
   if (problem.place.any())
     return tileQueueOfUsed(
         b, readers, parts.areSeveral() ? arguments.get(b, "heads") : Scalar());
-  if (problem.ragged)
-    return tileQueueOfSequences(b, readers);
   return tileQueue(b, readers, parts.areSeveral());
 }
 

@@ -81,8 +81,9 @@ private:
   /// The rows of each head below those of the one before.
   void loadQueryOfHeads(Place place, const Tile &tile, Value map) {
     f.ringQ.announce(b, place, f.buffersQ.front());
+    Corner at = Corner::ofQueries(b, map, tile, tile.row);
     for (int64_t head = 0; head < f.rowHeads; ++head)
-      f.ringQ.loadRows(b, place, map, tile.batch, tile.head + head, tile.row,
+      f.ringQ.loadRows(b, place, map, at.batch, tile.head + head, at.row,
                        f.buffersQ.front(), b.i32(head * f.headRows));
   }
 

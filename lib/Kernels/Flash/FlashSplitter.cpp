@@ -51,7 +51,7 @@ public:
 
   void run(const Places &start) {
     Place message = Place::reader(b);
-    Tile first = firstTile(message);
+    Tile first = like = firstTile(message);
     Places places = start;
     auto begin = [&] {
       keys(places, first, f.blocks->walkOf(b, first).first());
@@ -95,6 +95,7 @@ protected:
 private:
   /// Numbers that say where the role stands, behind those of its tile.
   static constexpr size_t kPlaces = 10;
+  Tile like; ///< the first one, whose form all have
 
   void keys(Places &places, const Tile &tile, Scalar block) {
     feed(places, kKeys, tile, block * f.key);
@@ -115,7 +116,7 @@ private:
   }
 
   SmallVector<Value> tile(ValueRange s) {
-    Tile tile = Tile::of(b, s.drop_back(kPlaces));
+    Tile tile = like.like(b, s.drop_back(kPlaces));
     s = s.take_back(kPlaces);
     Place message{b.wrap(s[0]), b.wrap(s[1])};
     KeyWalk walk = f.blocks->walkOf(b, tile);

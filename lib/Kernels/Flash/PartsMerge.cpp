@@ -7,6 +7,10 @@
 // scores, rows keep the largest LSE so far, the sum of 2^(LSE_p - largest), and
 // O times that sum, which shrink when the largest grows.
 //
+// Sequences that lie one behind the other are rows of one batch entry here: no
+// one asks whose a row is.  There are as many blocks as slots of so many rows
+// (Schedule/Ragged.h), of which the last have none.
+//
 // A part that sees nothing has LSE = -inf and weight 0, and what O it has is
 // not looked at.  A row that sees nothing has O = 0 and LSE = -inf.
 //
@@ -36,6 +40,16 @@ public:
   KernelOp build() {
     KernelOp kernel = declare();
     locate();
+    if (problem.ragged) // a slot may have no rows
+      b.when(row < queries, [&] { merge(); });
+    else
+      merge();
+    ReturnOp::create(b);
+    return kernel;
+  }
+
+private:
+  void merge() {
     Value none = b.fill(b.f32(-kInfinity), b.rowType(kMergedRows));
     Value zero = b.fill(b.f32(0), b.rowType(kMergedRows));
     SmallVector<Value> state = {none, zero, b.fill(b.f32(0), accType())};
@@ -48,11 +62,8 @@ public:
     if (int64_t rest = parts.count % kPartsInFlight)
       state = add(b.i32(whole * kPartsInFlight), rest, state);
     finish(state);
-    ReturnOp::create(b);
-    return kernel;
   }
 
-private:
   KernelOp declare() {
     parts.declare(arguments, b, problem);
     arguments.operand(Role::o, outputElement());
@@ -60,17 +71,26 @@ private:
       declareLse(arguments, b, problem);
     for (Role size : {Role::queries, Role::heads})
       arguments.scalar(size, b.getI32Type());
+    if (problem.ragged) {
+      RaggedRows::declare(arguments, b, problem);
+      arguments.scalar(Role::batch, b.getI32Type());
+    }
     return arguments.createKernel(b, request, /*warps=*/1);
   }
 
   void locate() {
     queries = arguments.get(b, Role::queries);
     int64_t ofRows = llvm::divideCeil(problem.headDimV, kMergedColumns);
-    BlockOfHead at = BlockOfHead::of(b, b.programId(0),
-                                     b.ceilDiv(queries, kMergedRows) * ofRows,
+    RaggedRows sequences(arguments, problem, kMergedRows);
+    Scalar block = b.programId(0);
+    Scalar tiles =
+        problem.ragged ? sequences.slots(b) : b.ceilDiv(queries, kMergedRows);
+    BlockOfHead at = BlockOfHead::of(b, block, tiles * ofRows,
                                      arguments.get(b, Role::heads));
     batch = at.batch;
     head = at.head;
+    if (problem.ragged) // rows behind the last sequence are nobody's
+      queries = b.min(queries, sequences.endOfQueries(b));
     Scalar tile = at.number / ofRows;
     row = tile * kMergedRows;
     column = (at.number - tile * ofRows) * kMergedColumns;
@@ -107,6 +127,10 @@ private:
     SmallVector<Value> lses, outputs;
     for (int64_t i = 0; i < count; ++i) {
       KeyParts::Owner owner{batch, head, first + i};
+      if (problem.ragged) {
+        owner.firstQuery = b.i32(0);
+        owner.queries = queries;
+      }
       lses.push_back(LoadRowOp::create(b, b.rowType(kMergedRows),
                                        parts.lse(b, arguments, owner), row));
       outputs.push_back(LoadFragmentOp::create(

@@ -230,7 +230,7 @@ private:
 
   /// Of a part of the keys, O and LSE in f32, from registers.
   void storeKeyPart(ValueRange output, const Softmax::End &end, Scalar row) {
-    KeyParts::Owner owner{batch, head, part};
+    KeyParts::Owner owner{batch, head, part, tile.firstQuery, tile.queries};
     Value view = parts.output(b, arguments, problem, owner);
     int64_t column = 0;
     for (Value columns : output) {

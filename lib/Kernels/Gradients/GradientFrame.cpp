@@ -166,7 +166,7 @@ Scalar GradientFrame::numberOf(const Tile &tile, Scalar head,
                                Scalar block) const {
   if (!tile.isOfSequence())
     return numberOf(tile.batch, head, block);
-  RaggedRows slots(arguments, this->block);
+  RaggedRows slots(arguments, problem, this->block);
   return head * slots.slots(b) +
          slots.firstSlot(b, tile.firstQuery, tile.batch) + block;
 }
@@ -437,7 +437,7 @@ static BlockOfHead stripOf(const GradientFrame &f, bool fromEnd) {
   if (fromEnd)
     number = b.gridSize(0) - 1 - number;
   Scalar blocks = f.problem.ragged
-                      ? RaggedRows(f.arguments, f.block).slots(b)
+                      ? RaggedRows(f.arguments, f.problem, f.block).slots(b)
                       : b.ceilDiv(f.arguments.get(b, "queries"), f.block);
   return BlockOfHead::of(b, number, blocks * (f.block / kStripRows),
                          f.arguments.get(b, "heads"));
@@ -451,7 +451,7 @@ StripRows::StripRows(const GradientFrame &f, const BlockOfHead &at)
   if (f.problem.ragged) { // the number of a slot's strip
     int64_t strips = f.block / kStripRows;
     Scalar slot = tile / strips;
-    sequence = RaggedRows(f.arguments, f.block).at(f.b, slot, head);
+    sequence = RaggedRows(f.arguments, f.problem, f.block).at(f.b, slot, head);
     tile = sequence.row / kStripRows + (tile - slot * strips);
     batch = sequence.batch;
   }

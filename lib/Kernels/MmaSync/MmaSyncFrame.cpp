@@ -81,10 +81,13 @@ void MmaSyncFrame::locateHead() {
   keyHead = head / arguments.get(b, "group");
   KeyBand whole(b, arguments, problem.mask);
   if (problem.place.any()) {
-    usedKeys = keys =
-        RowLocator(b, arguments, problem.place, key).usedKeys(batch);
-    blocks.emplace(b, whole.ofUsed(usedKeys), firstRow,
-                   b.min(firstRow + query, queries) - 1, key);
+    if (!problem.ragged) // of a sequence they come with its tile
+      keys = RowLocator::usedKeys(b, arguments, batch);
+    usedKeys = keys;
+    KeyBand band = problem.ragged ? whole.ofSequence(b, queries, keys)
+                                  : whole.ofUsed(usedKeys);
+    blocks.emplace(b, band, firstRow, b.min(firstRow + query, queries) - 1,
+                   key);
     return;
   }
   KeyBand band = problem.ragged ? whole.ofSequence(b, queries, keys) : whole;

@@ -35,9 +35,10 @@ static void storeStrip(TileBuilder &b, const Strips &strips, const Tile &tile,
   int64_t rows = cast<TensorMapType>(strips.map.getType()).getBoxRows();
   for (int64_t first = 0; first < kGroupRows; first += rows) {
     Scalar row = strips.groupRow + first;
-    TmaStoreOp::create(b, staging, row, strips.map, tile.batch,
-                       tile.head + row / strips.headRows,
-                       tile.row + row % strips.headRows, column);
+    Corner corner = Corner::ofQueries(b, strips.map, tile,
+                                      tile.row + row % strips.headRows);
+    TmaStoreOp::create(b, staging, row, strips.map, corner.batch,
+                       tile.head + row / strips.headRows, corner.row, column);
   }
 }
 

@@ -176,7 +176,7 @@ private:
     queries = arguments.get(b, "queries");
     keys = arguments.get(b, "keys");
     Scalar heads = arguments.get(b, "heads"), group = arguments.get(b, "group");
-    RaggedRows slots(arguments, own, side.ownsKeys);
+    RaggedRows slots(arguments, problem, own, side.ownsKeys);
     Scalar tiles = problem.ragged
                        ? slots.slots(b)
                        : b.ceilDiv(side.ownsKeys ? keys : queries, own);

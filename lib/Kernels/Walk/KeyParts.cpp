@@ -24,10 +24,19 @@ void KeyParts::declare(Arguments &arguments, TileBuilder &b,
 
 Scalar KeyParts::rowsBefore(TileBuilder &b, const Arguments &arguments,
                             const Owner &owner) const {
-  Scalar head = b.wide(owner.batch) * b.wide(arguments.get(b, "heads")) +
-                b.wide(owner.head);
-  return (head * count + b.wide(owner.part)) *
-         b.wide(arguments.get(b, "queries"));
+  bool isOfSequence = bool(Value(owner.firstQuery));
+  Scalar head = isOfSequence
+                    ? b.wide(owner.head)
+                    : b.wide(owner.batch) * b.wide(arguments.get(b, "heads")) +
+                          b.wide(owner.head);
+  Scalar rows =
+      (head * count + b.wide(owner.part)) * b.wide(arguments.get(b, "queries"));
+  return isOfSequence ? rows + b.wide(owner.firstQuery) : rows;
+}
+
+Scalar KeyParts::rowsOf(TileBuilder &b, const Arguments &arguments,
+                        const Owner &owner) const {
+  return Value(owner.queries) ? owner.queries : arguments.get(b, "queries");
 }
 
 Value KeyParts::output(TileBuilder &b, const Arguments &arguments,
@@ -41,7 +50,7 @@ Value KeyParts::output(TileBuilder &b, const Arguments &arguments,
   if (Value(column))
     offset = offset + b.wide(column);
   return ViewOp::create(b, type, arguments.get(b, Role::keyPartsO), offset,
-                        arguments.get(b, "queries"),
+                        rowsOf(b, arguments, owner),
                         b.constantLike(offset, pitch));
 }
 
@@ -51,5 +60,5 @@ Value KeyParts::lse(TileBuilder &b, const Arguments &arguments,
                             /*align=*/4);
   Scalar offset = rowsBefore(b, arguments, owner);
   return ViewOp::create(b, type, arguments.get(b, Role::keyPartsLse), offset,
-                        arguments.get(b, "queries"), b.constantLike(offset, 1));
+                        rowsOf(b, arguments, owner), b.constantLike(offset, 1));
 }

@@ -6,7 +6,8 @@
 //
 //   O    [batch, head, part, query, column]    LSE  [batch, head, part, query]
 //
-// Rows of O are aligned to 16 bytes.  LSE are natural.
+// Rows of O are aligned to 16 bytes.  LSE are natural.  Sequences that lie one
+// behind the other are one batch entry.
 //
 // Example: 5 blocks, 3 parts: blocks 0 1, 2 3 and 4.  Of 2 blocks the last part
 // has none.
@@ -36,12 +37,14 @@ public:
   /// The arrays that parts are left in.
   void declare(Arguments &arguments, TileBuilder &builder,
                const Problem &problem) const;
-  /// Of a tile's part, or of one given by number.
+  /// Of a tile's part, or of one given by number; of sequences, which are one
+  /// entry, the first of their rows and how many there are.
   struct Owner {
     Scalar batch, head, part;
+    Scalar firstQuery = {}, queries = {};
   };
   static Owner ownerOf(const Tile &tile) {
-    return {tile.batch, tile.head, tile.part};
+    return {tile.batch, tile.head, tile.part, tile.firstQuery, tile.queries};
   }
   /// The rows of O, from a column on, and the numbers of LSE.
   mlir::Value output(TileBuilder &builder, const Arguments &arguments,
@@ -51,9 +54,11 @@ public:
                   const Owner &owner) const;
 
 private:
-  /// Rows of queries before those of a part.
+  /// Rows of queries before those of a part, and of one.
   Scalar rowsBefore(TileBuilder &builder, const Arguments &arguments,
                     const Owner &owner) const;
+  Scalar rowsOf(TileBuilder &builder, const Arguments &arguments,
+                const Owner &owner) const;
 };
 
 } // namespace attn

@@ -1,6 +1,7 @@
 //===- RaggedRows.cpp - Tiles of sequences of any length ------------------===//
 
 #include "Walk/RaggedRows.h"
+#include "Walk/RowLocator.h"
 
 using namespace mlir;
 using namespace attn;
@@ -9,7 +10,10 @@ using namespace attn::tile;
 void RaggedRows::declare(Arguments &arguments, TileBuilder &b,
                          const Problem &problem) {
   Type type = b.getIntegerType(problem.ragged->isWide ? 64 : 32);
-  for (ArgumentRole role : {Role::offsetsQ, Role::offsetsK}) {
+  SmallVector<ArgumentRole> offsets = {Role::offsetsQ};
+  if (areKeysRagged(problem))
+    offsets.push_back(Role::offsetsK);
+  for (const ArgumentRole &role : offsets) {
     arguments.pointer(role, type);
     // The only stride of an array of numbers is the first.
     for (Facet facet : {Facet::offset, Facet::strideBatch})
@@ -28,6 +32,10 @@ Scalar RaggedRows::offset(TileBuilder &b, Role role, Scalar number) const {
                      arguments->get(b, ArgumentRole(role, Facet::strideBatch));
   return b.wrap(
       LoadNumberOp::create(b, b.getI32Type(), arguments->get(b, role), place));
+}
+
+Scalar RaggedRows::endOfQueries(TileBuilder &b) const {
+  return offset(b, Role::offsetsQ, arguments->get(b, Role::batch));
 }
 
 // Sequence `from` begins with the slot or before it, and `to` behind it.
@@ -58,8 +66,12 @@ Tile RaggedRows::at(TileBuilder &b, Scalar slot, Scalar head) const {
   };
   if (!ownsKeys)
     placeFrom(tile.firstQuery);
-  tile.firstKey = offset(b, Role::offsetsK, sequence);
-  tile.keys = offset(b, Role::offsetsK, sequence + 1) - tile.firstKey;
+  if (areKeysOfCache) {
+    tile.keys = RowLocator::usedKeys(b, *arguments, sequence);
+  } else {
+    tile.firstKey = offset(b, Role::offsetsK, sequence);
+    tile.keys = offset(b, Role::offsetsK, sequence + 1) - tile.firstKey;
+  }
   if (ownsKeys)
     placeFrom(tile.firstKey);
   Scalar &seen = ownsKeys ? tile.queries : tile.keys;

@@ -7,6 +7,9 @@
 //
 // Tiles are of queries, or of keys: slots are those of the offsets of either.
 //
+// On a cache (RowLocator.h) sequence n has the keys that entry n uses, whose
+// number is read where there are offsets of keys otherwise.
+//
 // A tile of a sequence says where that lies.  Rows are counted in it, and
 // arrays are addressed from its first row on, so nothing else of a kernel
 // changes.
@@ -18,6 +21,8 @@
 
 #include "Walk/TileQueue.h"
 
+#include "attn/Schedule/RaggedQueries.h"
+
 namespace attn {
 
 class RaggedRows {
@@ -26,9 +31,10 @@ public:
   static void declare(Arguments &arguments, TileBuilder &builder,
                       const Problem &problem);
   /// For tiles of so many rows, of queries or of keys.
-  RaggedRows(const Arguments &arguments, int64_t tileRows,
-             bool ownsKeys = false)
-      : arguments(&arguments), tileRows(tileRows), ownsKeys(ownsKeys) {}
+  RaggedRows(const Arguments &arguments, const Problem &problem,
+             int64_t tileRows, bool ownsKeys = false)
+      : arguments(&arguments), tileRows(tileRows), ownsKeys(ownsKeys),
+        areKeysOfCache(!areKeysRagged(problem)) {}
 
   /// Slots of all sequences.
   Scalar slots(TileBuilder &builder) const;
@@ -42,6 +48,8 @@ public:
   Scalar hasNoRows(const Tile &tile) const {
     return (ownsKeys ? tile.keys : tile.queries) <= tile.row;
   }
+  /// The row behind the last sequence.
+  Scalar endOfQueries(TileBuilder &builder) const;
   /// The slot of a sequence's first tile.
   Scalar firstSlot(TileBuilder &builder, Scalar firstRow,
                    Scalar sequence) const {
@@ -56,6 +64,7 @@ private:
   const Arguments *arguments;
   int64_t tileRows;
   bool ownsKeys;
+  bool areKeysOfCache;
 };
 
 /// Where a box of a map of so many rows begins, as coordinates of batch entry

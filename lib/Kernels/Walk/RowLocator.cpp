@@ -29,7 +29,8 @@ RowLocator::RowLocator(TileBuilder &b, const Arguments &arguments,
     : b(b), arguments(arguments), place(place), key(key),
       boxRows(place.isPaged() ? std::gcd(place.pageRows, key) : key) {}
 
-Scalar RowLocator::usedKeys(Scalar batch) const {
+Scalar RowLocator::usedKeys(TileBuilder &b, const Arguments &arguments,
+                            Scalar batch) {
   ArgumentRole used(Role::usedKeys);
   Scalar at = arguments.get(b, used.at(Facet::offset)) +
               b.wide(batch) * arguments.get(b, used.at(Facet::strideBatch));
@@ -39,10 +40,14 @@ Scalar RowLocator::usedKeys(Scalar batch) const {
 }
 
 Tile RowLocator::located(Tile tile) const {
+  if (tile.isOfSequence())
+    return tile;
   Scalar none = b.i32(0);
   tile.usedKeys = b.wrap(b.choose(
       b.i32(-1) < tile.row,
-      [&]() -> SmallVector<Value> { return {usedKeys(tile.batch)}; },
+      [&]() -> SmallVector<Value> {
+        return {usedKeys(b, arguments, tile.batch)};
+      },
       [&]() -> SmallVector<Value> { return {none}; })[0]);
   return tile;
 }
@@ -55,7 +60,7 @@ Scalar RowLocator::outerOf(const Tile &tile, Scalar key) const {
   if (!place.isPaged())
     return tile.batch;
   // An entry that is there, whichever it is.
-  Scalar last = b.max(tile.usedKeys - 1, b.i32(0));
+  Scalar last = b.max(usedOf(tile) - 1, b.i32(0));
   Scalar column = b.min(key, last) / place.pageRows;
   ArgumentRole table(Role::pageTable);
   Scalar at =
@@ -72,7 +77,7 @@ Scalar RowLocator::outside() const {
 
 RowLocator::Source RowLocator::sourceOf(const Block &block, Scalar outer,
                                         Scalar key) const {
-  Scalar isUsed = key < block.tile.usedKeys;
+  Scalar isUsed = key < usedOf(block.tile);
   if (!place.isPaged())
     return {outer, b.select(isUsed, key, outside())};
   // Of an entry without keys the table says nothing.
@@ -146,11 +151,11 @@ void RowLocator::loadValues(const Ring &ring, Place slot, const Tile &tile,
   ArgumentRole map(Role::v, Facet::map);
   SmallVector<Scalar> outers = outersOf(block);
   // Where the array ends the copy engine knows.
-  Scalar used = tile.usedKeys - block.first;
+  Scalar used = usedOf(tile) - block.first;
   Scalar cutBox = b.max(used, b.i32(0)) / boxRows;
   Scalar ofCutBox = used - cutBox * boxRows;
   Scalar isCut = (b.i32(0) < ofCutBox) & (cutBox < b.i32(key / boxRows)) &
-                 (tile.usedKeys < arguments.get(b, Role::keys));
+                 (usedOf(tile) < arguments.get(b, Role::keys));
   Scalar cutOuter = outers.front();
   if (outers.size() > 1)
     cutOuter = outerOf(tile, block.first + cutBox * boxRows);

@@ -41,8 +41,10 @@ public:
              const Placement &place, int64_t key);
 
   /// The keys that a batch entry uses, none of those that are not there.
-  Scalar usedKeys(Scalar batch) const;
-  /// A tile, if there is one, with what is read for it.
+  static Scalar usedKeys(TileBuilder &builder, const Arguments &arguments,
+                         Scalar batch);
+  /// A tile, if there is one, with what is read for it.  One of a sequence has
+  /// that as its keys.
   Tile located(Tile tile) const;
 
   //===--------------------------------------------------------------------===//
@@ -71,6 +73,10 @@ private:
     mlir::Value buffer;
     BoxColumns columns;
   };
+  /// Keys that are used of those of a tile's batch entry.
+  static Scalar usedOf(const Tile &tile) {
+    return tile.isOfSequence() ? tile.keys : tile.usedKeys;
+  }
   /// Where some keys lie: a batch entry, or a page, and a row.
   struct Source {
     Scalar outer, row;

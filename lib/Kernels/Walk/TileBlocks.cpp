@@ -38,7 +38,8 @@ Run TileBlocks::seenByTile(TileBuilder &b, Scalar row) const {
 TileBlocks TileBlocks::ofSequence(TileBuilder &b, const Tile &tile) const {
   Scalar rows = ownsKeys ? tile.keys : tile.queries;
   Scalar streamed = ownsKeys ? tile.queries : tile.keys;
-  TileBlocks one(band.ofSequence(b, rows, streamed), rows, query, key);
+  TileBlocks one(band.ofSequence(b, rows, streamed), rows, query, key,
+                 /*lists=*/nullptr, parts, locator, areRowsShared);
   one.isSequence = true;
   return one;
 }

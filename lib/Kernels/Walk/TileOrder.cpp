@@ -65,13 +65,15 @@ TileOrder::Rows TileOrder::rowsOfQueries(TileBuilder &b,
   return rows;
 }
 
-/// Of sequences, past which as much streams as on average.
+/// Of sequences, past which as much streams as on average, or on a cache the
+/// most.
 void TileOrder::makeSlots(TileBuilder &b, const Arguments &arguments,
                           const Problem &problem, Rows &rows) {
   if (!problem.ragged)
     return;
-  rows.ragged = RaggedRows(arguments, rows.tile, rows.areKeys);
-  rows.streamed = rows.streamed / b.max(arguments.get(b, "batch"), b.i32(1));
+  rows.ragged = RaggedRows(arguments, problem, rows.tile, rows.areKeys);
+  if (areKeysRagged(problem))
+    rows.streamed = rows.streamed / b.max(arguments.get(b, "batch"), b.i32(1));
 }
 
 TileOrder TileOrder::ofKeys(TileBuilder &b, const Arguments &arguments,
@@ -171,7 +173,7 @@ Tile TileOrder::at(TileBuilder &b, Scalar number) const {
   if (hasSections && startsAtEnd)
     row = tilesOfHead - 1 - row;
   if (ragged)
-    return tileOfSlot(b, number, row, flat);
+    return tileOfSlot(b, number, inOrder, {row, flat});
   Scalar entry = flat / heads;
   Tile tile{b.select(number < count, row * tileRows, b.i32(-1)),
             flat - entry * heads, entry};
@@ -187,22 +189,24 @@ Tile TileOrder::at(TileBuilder &b, Scalar number) const {
 //===----------------------------------------------------------------------===//
 
 /// Behind the last one nothing is looked at.
-Tile TileOrder::tileOfSlot(TileBuilder &b, Scalar number, Scalar slot,
-                           Scalar head) const {
-  size_t numbers = 0;
+Tile TileOrder::tileOfSlot(TileBuilder &b, Scalar number, Scalar inOrder,
+                           const Position &at) const {
+  Tile like;
+  Scalar head = rowHeads > 1 ? at.head * rowHeads : at.head;
   ValueRange found = b.choose(
       number < count,
       [&] {
-        SmallVector<Value> tile = ragged->at(b, slot, head).numbers();
-        numbers = tile.size();
-        return tile;
+        like = ragged->at(b, at.tile, head);
+        if (parts > 1)
+          like.part = number - inOrder * parts;
+        return like.numbers();
       },
       [&] {
-        SmallVector<Value> none(numbers, b.i32(0));
+        SmallVector<Value> none(like.numbers().size(), b.i32(0));
         none.front() = b.i32(-1);
         return none;
       });
-  return Tile::of(b, found);
+  return like.like(b, found);
 }
 
 Tile TileOrder::orNextWithRows(TileBuilder &b, const Arguments &arguments,
@@ -212,11 +216,11 @@ Tile TileOrder::orNextWithRows(TileBuilder &b, const Arguments &arguments,
   ValueRange found = b.repeat(
       tile.numbers(),
       [&](ValueRange s) {
-        Tile at = Tile::of(b, s);
+        Tile at = tile.like(b, s);
         return (b.i32(-1) < at.row) & ragged->hasNoRows(at);
       },
       [&](ValueRange) { return ofDrawn(b, draw(b, arguments)).numbers(); });
-  return Tile::of(b, found);
+  return tile.like(b, found);
 }
 
 //===----------------------------------------------------------------------===//

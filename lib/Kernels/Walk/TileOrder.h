@@ -148,9 +148,6 @@ private:
                             int64_t rowHeads);
   static void makeSlots(TileBuilder &builder, const Arguments &arguments,
                         const Problem &problem, Rows &rows);
-  Tile tileOfSlot(TileBuilder &builder, Scalar number, Scalar slot,
-                  Scalar head) const;
-
   /// How often a launch draws from the counter.
   Scalar draws(TileBuilder &builder) const;
   /// The tile of a number that was drawn.
@@ -168,6 +165,9 @@ private:
     Scalar tile, head;
   };
   Position positionOf(TileBuilder &builder, Scalar number) const;
+  /// The tile of a slot, which has a number with its part and one without.
+  Tile tileOfSlot(TileBuilder &builder, Scalar number, Scalar inOrder,
+                  const Position &at) const;
   Position positionInLanes(TileBuilder &builder, Scalar number) const;
   /// So many lanes of one length, from `first` on.
   struct Lanes {

@@ -69,11 +69,13 @@ Value attn::tileQueue(TileBuilder &b, int64_t readers, bool hasParts) {
 }
 
 TileQueue attn::tileQueueOfSequences(TileBuilder &b, int64_t readers,
-                                     bool areKeys) {
+                                     bool areKeys, bool hasParts) {
+  assert(!(areKeys && hasParts) && "parts are of walks over keys");
   auto type = QueueType::get(b.getContext(), kTileMessages,
-                             kNumbersOfSequences + (areKeys ? 1 : 0));
+                             kNumbersOfSequences + (areKeys || hasParts));
   TileQueue queue(QueueOp::create(b, type, "tile", uint32_t(readers)));
   queue.hasFirstKey = areKeys;
+  queue.hasPart = hasParts;
   return queue;
 }
 
@@ -114,6 +116,13 @@ attn::Tile attn::popTile(TileBuilder &b, const TileQueue &queue,
   if (!Value(queue.heads) && queue.hasUsedKeys) {
     Tile tile{at(0), at(1), at(2)};
     tile.usedKeys = at(3);
+    return tile;
+  }
+  if (queue.hasPart) {
+    Tile tile{at(0), at(1), at(2), at(3)};
+    tile.firstQuery = at(4);
+    tile.queries = at(5);
+    tile.keys = at(6);
     return tile;
   }
   if (!Value(queue.heads))

@@ -48,6 +48,7 @@ struct TileQueue {
   Scalar heads;             ///< of a batch entry, where those are one number
   bool hasUsedKeys = false; ///< behind its part, if it has one
   bool hasFirstKey = false; ///< of sequences, for who stores rows of keys
+  bool hasPart = false;     ///< of sequences, which have no first key then
 };
 
 /// The queue through which a producer tells `readers` warps of tiles, of parts
@@ -55,9 +56,9 @@ struct TileQueue {
 inline constexpr int64_t kTileMessages = 2;
 mlir::Value tileQueue(TileBuilder &builder, int64_t readers,
                       bool hasParts = false);
-/// The same of tiles of ragged sequences, and of their keys.
+/// The same of tiles of ragged sequences, and of their keys, or of parts.
 TileQueue tileQueueOfSequences(TileBuilder &builder, int64_t readers,
-                               bool areKeys = false);
+                               bool areKeys = false, bool hasParts = false);
 /// The same with the steps of lists, for so many heads.
 TileQueue tileQueueOfLists(TileBuilder &builder, int64_t readers, Scalar heads);
 /// The same with used keys; of parts as well, with so many heads.

@@ -517,9 +517,11 @@ Bytes attn::traffic(const Census &counted, const Schedule &schedule,
   return total;
 }
 
-/// The bytes of one key of K and V, as often as tiles of queries load it.
+/// The bytes of one key of K and V, as often as tiles of queries load it, each
+/// part of one by itself.
 static int64_t bytesOfKey(const Schedule &schedule, const Problem &problem) {
-  int64_t tiles = ceilDiv(problem.queries, schedule.launches.front().main.step);
+  const Grid &grid = schedule.launches.front().main;
+  int64_t tiles = ceilDiv(problem.queries, grid.step) * grid.sharing.keyParts;
   return tiles * problem.heads * (problem.headDim + problem.headDimV) *
          bytesOf(problem.dtype);
 }

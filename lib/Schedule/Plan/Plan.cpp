@@ -3,6 +3,7 @@
 #include "attn/Schedule/Plan.h"
 #include "Plan/Choice.h"
 #include "attn/Schedule/Limits.h"
+#include "attn/Schedule/RaggedQueries.h"
 #include "attn/Schedule/SharedTiles.h"
 #include "attn/Schedule/Time.h"
 #include <algorithm>
@@ -51,6 +52,16 @@ struct Outcome {
 };
 } // namespace
 
+/// Of sequences beside others, in the same launches.
+static void addTimes(std::vector<Time> &times, const std::vector<Time> &more) {
+  for (size_t launch = 0; launch < times.size(); ++launch) {
+    Time beside = more[launch];
+    beside.seconds -= beside.overhead;
+    beside.overhead = 0;
+    times[launch] = inOrder({times[launch], beside});
+  }
+}
+
 static Plan price(const Space &space, const Calibration &calibration,
                   const Tiles &tiles, const CheckedChoice &choice) {
   const Schedule &schedule = choice.schedule;
@@ -67,6 +78,9 @@ static Plan price(const Space &space, const Calibration &calibration,
   plan.footprint = choice.needed;
   std::vector<Time> times = launchTimes(counted, schedule, problem, machine,
                                         space.family, calibration);
+  if (std::optional<Problem> others = ofOneQuery(problem))
+    addTimes(times, launchTimes(census(schedule, *others), schedule, *others,
+                                machine, space.family, calibration));
   std::vector<Bytes> bytes =
       launchTraffic(counted, schedule, problem, machine, calibration);
   std::vector<Footprint> footprints =

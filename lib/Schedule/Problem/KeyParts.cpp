@@ -104,9 +104,6 @@ std::optional<std::string> attn::checkKeyParts(const Tiles &t,
   if (problem.clauses.sinks)
     return std::string("expects no sinks where keys are in parts, each of "
                        "which would count them");
-  if (problem.ragged)
-    return std::string("expects sequences of one length where keys are in "
-                       "parts, but got ragged ones");
   if (problem.pattern)
     return std::string("expects what a mask shows where keys are in parts, but "
                        "got blocks that are listed");

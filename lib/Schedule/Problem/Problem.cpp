@@ -421,12 +421,13 @@ static std::optional<std::string> checkPlace(const Problem &p) {
     return std::string("expects lengths(k) beside pages, but got none");
   if (p.direction == Direction::backward)
     return "expects no " + what + " for gradients, but got some";
-  if (p.ragged)
-    return "expects no ragged sequences beside " + what + ", but got some";
   if (p.pattern)
     return "expects no lists of blocks beside " + what + ", but got some";
   if (p.keepsWeights)
     return "expects no weights to be kept beside " + what + ", but got some";
+  if (p.mask.kind == MaskKind::causal && p.ragged)
+    return "expects the mask causal_bottom_right of ragged queries beside " +
+           what + ", since causal counts from the first key, but got causal";
   if (p.mask.kind == MaskKind::causal && p.queries != p.keys)
     return "expects the mask causal_bottom_right beside " + what +
            ", since causal counts from the first key, but got causal for " +

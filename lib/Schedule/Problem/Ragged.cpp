@@ -2,7 +2,7 @@
 
 #include "attn/Schedule/Arithmetic.h"
 #include "attn/Schedule/Limits.h"
-#include "attn/Schedule/Problem.h"
+#include "attn/Schedule/RaggedQueries.h"
 
 #include <algorithm>
 #include <cmath>
@@ -23,6 +23,9 @@ Problem attn::raggedProblem(const Problem &ofOne,
     ragged.longest.keys = std::max(ragged.longest.keys, each.keys);
   }
   ragged.lengths = std::move(lengths);
+  if (ofOne.place.any()) // every entry has room for the longest
+    problem.keys = roundUp(std::max(ofOne.keys, ragged.longest.keys),
+                           std::max<int64_t>(ofOne.place.pageRows, 1));
   problem.ragged = std::move(ragged);
   return problem;
 }
@@ -31,7 +34,7 @@ Problem attn::denseOf(const Problem &problem, const Lengths &lengths) {
   Problem dense = problem;
   dense.ragged.reset();
   dense.batch = 1;
-  dense.queries = lengths.queries;
+  dense.queries = lengths.queries * problem.rowHeads;
   dense.keys = lengths.keys;
   return dense;
 }
@@ -39,7 +42,8 @@ Problem attn::denseOf(const Problem &problem, const Lengths &lengths) {
 /// The longest, of no more rows than there are.
 static Lengths longestOf(const Problem &problem) {
   const Lengths &said = problem.ragged->longest;
-  return {std::max<int64_t>(std::min(said.queries, problem.queries), 1),
+  int64_t queries = problem.queries / problem.rowHeads;
+  return {std::max<int64_t>(std::min(said.queries, queries), 1),
           std::max<int64_t>(std::min(said.keys, problem.keys), 1)};
 }
 
@@ -49,6 +53,8 @@ std::vector<Sequences> attn::sequencesOf(const Problem &problem) {
     Lengths longest = longestOf(problem);
     if (ragged.isStandIn)
       return {{problem.batch, longest}};
+    if (!areKeysRagged(problem))
+      return sequencesOfCache(problem, longest);
     int64_t most =
         std::max<int64_t>(ceilDiv(problem.queries, longest.queries), 1);
     return {{std::max<int64_t>(std::min(problem.batch, most), 1), longest}};
@@ -70,12 +76,16 @@ Problem attn::standIn(const Problem &problem) {
   Lengths longest = longestOf(problem);
   Problem dense = denseOf(problem, longest);
   double pairs = 0, most = double(std::max<int64_t>(visiblePairs(dense), 1));
-  for (const Sequences &each : sequencesOf(problem))
-    pairs += double(each.count) *
-             double(visiblePairs(denseOf(problem, each.lengths)));
+  std::vector<Sequences> all = sequencesOf(problem);
+  for (const Sequences &each : all)
+    if (areKeysRagged(problem) || !isBesideLonger(each.lengths, longest))
+      pairs += double(each.count) *
+               double(visiblePairs(denseOf(problem, each.lengths)));
   dense.batch = std::max<int64_t>(std::llround(std::ceil(pairs / most)), 1);
   dense.ragged = problem.ragged;
   dense.ragged->isStandIn = true;
+  if (!areKeysRagged(problem))
+    dense.ragged->lengths = listed(all);
   return dense;
 }
 
@@ -83,8 +93,8 @@ int64_t attn::offsetsOf(const Problem &problem) {
   const Ragged &ragged = *problem.ragged;
   int64_t sequences =
       ragged.lengths.empty() ? problem.batch : int64_t(ragged.lengths.size());
-  constexpr int64_t ofQueriesAndKeys = 2;
-  return ofQueriesAndKeys * (sequences + 1);
+  int64_t arrays = areKeysRagged(problem) ? 2 : 1;
+  return arrays * (sequences + 1);
 }
 
 int64_t attn::bytesOfOffsets(const Problem &problem) {

@@ -303,7 +303,9 @@ std::vector<Extent> attn::shapeOf(Role role, bool isRagged,
     shape[0] = Extent::pages;
     shape[2] = Extent::pageRows;
   }
-  if (!isRagged || shape.size() < 3 || shape.front() != Extent::batch)
+  bool isOfCache = place.any() && (role == Role::k || role == Role::v);
+  if (!isRagged || isOfCache || shape.size() < 3 ||
+      shape.front() != Extent::batch)
     return shape;
   shape.erase(shape.begin());
   if (shape.size() > 2) // columns of rows, which hold all heads

@@ -1,6 +1,7 @@
 //===- SharedTiles.cpp - Tiles of rows of several heads -------------------===//
 
 #include "attn/Schedule/SharedTiles.h"
+#include "attn/Schedule/RaggedQueries.h"
 
 using namespace attn;
 
@@ -41,13 +42,14 @@ std::vector<int64_t> attn::headsToShare(const Problem &problem, const Machine &,
   std::vector<int64_t> numbers;
   int64_t query = tiles.get("query");
   int64_t group = problem.heads / problem.kvHeads;
-  if (problem.ragged || problem.pattern || problem.clauses.any())
+  if (problem.pattern || problem.clauses.any())
     return {};
+  bool hasOthers = ofOneQuery(problem).has_value();
   for (int64_t heads : kSharingHeads) {
     if (group % heads != 0 || query / heads < kWarpRows)
       continue;
     int64_t walks = ceilDiv(problem.queries, query / heads);
-    if (walks < heads * ceilDiv(problem.queries, query))
+    if (hasOthers || walks < heads * ceilDiv(problem.queries, query))
       numbers.push_back(heads);
   }
   return numbers;
@@ -70,9 +72,6 @@ std::optional<std::string> attn::checkSharedTiles(const Tiles &tiles,
     return "expects a multiple of " + number(warpRows) +
            " rows of each head of a tile, but got " + number(query) +
            " rows of " + number(heads) + " heads";
-  if (problem.ragged)
-    return std::string("expects sequences of one length where a tile has rows "
-                       "of several heads, but got ragged ones");
   if (problem.pattern)
     return std::string("expects what a mask shows where a tile has rows of "
                        "several heads, but got blocks that are listed");

@@ -268,6 +268,10 @@ static std::optional<std::string> checkRowsOfHeads(const Tiles &t,
     return "expects bf16 or f16 where a tile has rows of several heads, but "
            "got " +
            std::string(name(problem.dtype));
+  // Of sequences a grid of all slots would have one of each head.
+  if (problem.ragged && t.get("persistent") == 0)
+    return std::string("expects persistent = 1 where tiles of ragged sequences "
+                       "have rows of several heads, but got 0");
   return checkSharedTiles(t, problem, warpRows);
 }
 

@@ -184,8 +184,13 @@ func.func @onnx_softcap(%q: !q, %k: !k) -> !q {
   return %y : !q
 }
 func.func @onnx_scores(%q: !q, %k: !k) -> tensor<2x3x4x6xf32> {
-  // expected-remark @+1 {{is not raised: qk_matmul_output: attn.forward gives no scores}}
-  %y:4 = "onnx.Attention"(%q, %k, %k) : (!q, !k, !k) -> (!q, none, none, tensor<2x3x4x6xf32>)
+  // expected-remark @+1 {{is not raised: qk_matmul_output: expects rank 4 and a mode of 0 to 3, but got tensor<2x3x4x6xf32> and 4}}
+  %y:4 = "onnx.Attention"(%q, %k, %k) {qk_matmul_output_mode = 4 : si64} : (!q, !k, !k) -> (!q, none, none, tensor<2x3x4x6xf32>)
+  return %y#3 : tensor<2x3x4x6xf32>
+}
+func.func @onnx_mode(%q: !q, %k: !k) -> tensor<2x3x4x6xf32> {
+  // expected-remark @+1 {{is not raised: expects qk_matmul_output_mode to be an integer, but got 5.000000e-01}}
+  %y:4 = "onnx.Attention"(%q, %k, %k) {qk_matmul_output_mode = 0.5 : f64} : (!q, !k, !k) -> (!q, none, none, tensor<2x3x4x6xf32>)
   return %y#3 : tensor<2x3x4x6xf32>
 }
 func.func @onnx_lengths(%q: !q, %k: !k, %n: tensor<2xi32>) -> !q {
@@ -204,10 +209,10 @@ func.func @onnx_mask_of_integers(%q: !q, %k: !k, %m: tensor<4x6xi32>) -> !q {
   %y = "onnx.Attention"(%q, %k, %k, %m) : (!q, !k, !k, tensor<4x6xi32>) -> !q
   return %y : !q
 }
-func.func @onnx_short_mask(%q: !q, %k: !k) -> !q {
-  %m = arith.constant dense<true> : tensor<4x4xi1>
-  // expected-remark @+1 {{is not raised: attn_mask: expects a mask of size 6 in dimension 1, but got 4}}
-  %y = "onnx.Attention"(%q, %k, %k, %m) : (!q, !k, !k, tensor<4x4xi1>) -> !q
+func.func @onnx_wide_mask(%q: !q, %k: !k) -> !q {
+  %m = arith.constant dense<true> : tensor<4x7xi1>
+  // expected-remark @+1 {{is not raised: attn_mask: expects a mask of size 6 in dimension 1, but got 7}}
+  %y = "onnx.Attention"(%q, %k, %k, %m) : (!q, !k, !k, tensor<4x7xi1>) -> !q
   return %y : !q
 }
 func.func @onnx_precision(%q: !q, %k: !k) -> !q {

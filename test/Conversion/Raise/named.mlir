@@ -273,3 +273,55 @@ func.func @onnx_clauses(%q: !q, %k: !k, %m: tensor<4x6xi1>, %b: tensor<2x1x1x6xf
   %z = "onnx.Attention"(%q, %k, %k, %r) : (!q, !k, !k, tensor<6xf32>) -> !q
   return %x, %y, %z : !q, !q, !q
 }
+
+// -----
+
+// Scores in four modes are linalg ops of queries x keys beside the attention.
+// CHECK-LABEL: @onnx_scaled
+// CHECK: attn.forward
+// CHECK: %[[S:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "parallel", "parallel", "parallel", "parallel", "reduction"]
+// CHECK: arith.mulf {{.*}} %{{.*}} : f32
+// CHECK: return %{{.*}}, %{{.*}} : tensor<2x3x4x8xf32>, tensor<2x3x4x6xf32>
+// CHECK-LABEL: @onnx_weights
+// CHECK: attn.forward {{.*}} mask(causal) softcap
+// CHECK: math.tanh
+// CHECK: linalg.index 3
+// CHECK: arith.maximumf
+// CHECK: math.exp
+// CHECK: arith.divf
+// CHECK: arith.truncf {{.*}} : f32 to f16
+!q = tensor<2x3x4x8xf32>
+!k = tensor<2x3x6x8xf32>
+!h = tensor<2x3x4x8xf16>
+func.func @onnx_scaled(%q: !q, %k: !k) -> (!q, tensor<2x3x4x6xf32>) {
+  // expected-remark @+1 {{scores are multiplied once more, in memory for every query and key}}
+  %y:4 = "onnx.Attention"(%q, %k, %k) : (!q, !k, !k) -> (!q, none, none, tensor<2x3x4x6xf32>)
+  return %y#0, %y#3 : !q, tensor<2x3x4x6xf32>
+}
+func.func @onnx_weights(%q: !h) -> (!h, tensor<2x3x4x4xf16>) {
+  // expected-remark @+1 {{scores are multiplied once more}}
+  %y:4 = "onnx.Attention"(%q, %q, %q) {qk_matmul_output_mode = 3 : si64, is_causal = 1 : si64, softcap = 2.0 : f32} : (!h, !h, !h) -> (!h, none, none, tensor<2x3x4x4xf16>)
+  return %y#0, %y#3 : !h, tensor<2x3x4x4xf16>
+}
+
+// -----
+
+// Keys behind the last column of a mask are not read, or where masks count from
+// the last used key hidden by more columns.
+// CHECK-LABEL: @onnx_columns
+// CHECK: %[[N:.*]] = arith.constant 0xFF800000 : f32
+// CHECK: %[[K:.*]] = tensor.extract_slice %{{.*}} to tensor<2x3x4x8xf32>
+// CHECK: attn.forward %{{.*}}, %[[K]], {{.*}} bias(%{{.*}} : tensor<4x4xf32>)
+// CHECK: %[[F:.*]] = linalg.fill ins(%[[N]] : f32)
+// CHECK: %[[M:.*]] = tensor.insert_slice %{{.*}} into %[[F]][0, 0] [4, 4]
+// CHECK: attn.forward {{.*}} bias(%[[M]] : tensor<4x6xf32>){{.*}} lengths(
+!q = tensor<2x3x4x8xf32>
+!k = tensor<2x3x6x8xf32>
+func.func @onnx_columns(%q: !q, %k: !k, %m: tensor<4x4xf32>, %n: tensor<2xi64>) -> (!q, !q) {
+  %z = "onnx.NoValue"() : () -> none
+  // expected-remark @+1 {{becomes an attn.forward}}
+  %x = "onnx.Attention"(%q, %k, %k, %m) : (!q, !k, !k, tensor<4x4xf32>) -> !q
+  // expected-remark @+1 {{becomes an attn.forward}}
+  %y = "onnx.Attention"(%q, %k, %k, %m, %z, %z, %n) : (!q, !k, !k, tensor<4x4xf32>, none, none, tensor<2xi64>) -> !q
+  return %x, %y : !q, !q
+}

@@ -163,3 +163,14 @@ func.func @gradient_of_another(%q: !t, %l: !l) {
   %0:4 = attn.backward %q, %q, %q, %q, %q, %l softcap(2.0) gradients(%l) : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !l
   return
 }
+
+// -----
+
+!t = tensor<1x4x8x8xf16>
+!l = tensor<1x4x8xf32>
+!s = tensor<4xf32>
+func.func @gradient_of_two(%q: !t, %l: !l, %s: !s) {
+  // expected-error @below {{expects a gradient of an array that clauses name once, or its number, but got %s, which has the numbers 0 and 1}}
+  %0:4 = attn.backward %q, %q, %q, %q, %q, %l alibi(%s : !s) sinks(%s : !s) gradients(%s) : !t, !t, !t, !t, !t, !l -> !t, !t, !t, !s
+  return
+}

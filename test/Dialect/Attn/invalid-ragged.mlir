@@ -98,3 +98,62 @@ func.func @backward_c34_gradients(%q: !t, %l: !l, %a: !n, %s: tensor<2xf32>) {
   %o:4 = attn.backward %q, %q, %q, %q, %q, %l sinks(%s : tensor<2xf32>) ragged(%a, %a, longest 5, 5 : !n, !n) gradients(%s) : !t, !t, !t, !t, !t, !l -> !t, !t, !t, tensor<2xf32>
   return
 }
+
+// -----
+
+!q = tensor<?x2x8xf16>
+!k = tensor<3x2x9x8xf16>
+func.func @forward_c33_cache(%q: !q, %k: !k, %a: tensor<4xi32>, %n: tensor<3xi32>) {
+  // expected-error @below {{expects offsets and the longest of queries only beside lengths(k ..), which tells where keys of a sequence end, but got 2 and 2}}
+  %o = attn.forward %q, %k, %k ragged(%a, %a, longest 5, 5 : tensor<4xi32>, tensor<4xi32>) lengths(k %n : tensor<3xi32>) : !q, !k, !k -> !q
+  return
+}
+
+// -----
+
+!t = tensor<?x2x8xf16>
+func.func @forward_c33_one(%q: !t, %a: tensor<4xi32>) {
+  // expected-error @below {{expects offsets of queries and of keys, and the longest that a sequence has of either, but got 1 and 1}}
+  %o = attn.forward %q, %q, %q ragged(%a, longest 5 : tensor<4xi32>) : !t, !t, !t -> !t
+  return
+}
+
+// -----
+
+!q = tensor<?x2x8xf16>
+!k = tensor<4x2x9x8xf16>
+func.func @forward_c33_entries(%q: !q, %k: !k, %a: tensor<4xi32>, %n: tensor<3xi32>) {
+  // expected-error @below {{expects k with an entry for each of 3 sequences, but got 4}}
+  %o = attn.forward %q, %k, %k ragged(%a, longest 5 : tensor<4xi32>) lengths(k %n : tensor<3xi32>) : !q, !k, !k -> !q
+  return
+}
+
+// -----
+
+!q = tensor<?x2x8xf16>
+!k = tensor<3x2x9x8xf16>
+func.func @forward_c35_sequences(%q: !q, %k: !k, %a: tensor<4xi32>, %n: tensor<2xi32>) {
+  // expected-error @below {{expects used keys of i32 or i64 for each of 3 batch entries, but got 'tensor<2xi32>'}}
+  %o = attn.forward %q, %k, %k ragged(%a, longest 5 : tensor<4xi32>) lengths(k %n : tensor<2xi32>) : !q, !k, !k -> !q
+  return
+}
+
+// -----
+
+!q = tensor<?x2x8xf16>
+!k = tensor<3x2x9x8xf16>
+func.func @forward_c34_cache(%q: !q, %k: !k, %a: tensor<4xi32>, %n: tensor<3xi32>) {
+  // expected-error @below {{expects mask(causal_bottom_right) of ragged queries beside lengths(..), since causal counts from the first key, but got mask(causal)}}
+  %o = attn.forward %q, %k, %k mask(causal) ragged(%a, longest 5 : tensor<4xi32>) lengths(k %n : tensor<3xi32>) : !q, !k, !k -> !q
+  return
+}
+
+// -----
+
+!q = tensor<?x2x8xf16>
+!k = tensor<30x2x16x8xf16>
+func.func @forward_c36_sequences(%q: !q, %k: !k, %a: tensor<4xi32>, %n: tensor<3xi32>, %t: tensor<2x7xi32>) {
+  // expected-error @below {{expects a table of i32 and shape 3 x pages, but got 'tensor<2x7xi32>'}}
+  %o = attn.forward %q, %k, %k ragged(%a, longest 5 : tensor<4xi32>) lengths(k %n : tensor<3xi32>) pages(%t : tensor<2x7xi32>) : !q, !k, !k -> !q
+  return
+}

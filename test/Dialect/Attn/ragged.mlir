@@ -42,3 +42,27 @@ func.func @causal(%q: tensor<?x2x8xf16>, %cu: tensor<?xi64>) -> tensor<?x2x8xf16
       : tensor<?x2x8xf16>, tensor<?x2x8xf16>, tensor<?x2x8xf16> -> tensor<?x2x8xf16>
   return %o : tensor<?x2x8xf16>
 }
+
+// Queries alone are ragged on a cache.
+// CHECK-LABEL: @cache
+// CHECK: attn.forward {{.*}} mask(causal_bottom_right) ragged(%{{.*}}, longest 512 : tensor<9xi32>) lengths(k %{{.*}} : tensor<8xi64>) : tensor<?x4x64xf16>, tensor<8x2x300x64xf16>, tensor<8x2x300x64xf16> -> tensor<?x4x64xf16>, tensor<4x?xf32>
+// BUFFERS-LABEL: @cache
+// BUFFERS: memref.alloc(%{{.*}}) {{.*}}: memref<?x4x64xf16>
+// BUFFERS: memref.alloc(%{{.*}}) {{.*}}: memref<4x?xf32>
+func.func @cache(%q: tensor<?x4x64xf16>, %k: tensor<8x2x300x64xf16>, %v: tensor<8x2x300x64xf16>,
+                 %cu: tensor<9xi32>, %used: tensor<8xi64>) -> (tensor<?x4x64xf16>, tensor<4x?xf32>) {
+  %o, %lse = attn.forward %q, %k, %v mask(causal_bottom_right)
+      ragged(%cu, longest 512 : tensor<9xi32>) lengths(k %used : tensor<8xi64>)
+      : tensor<?x4x64xf16>, tensor<8x2x300x64xf16>, tensor<8x2x300x64xf16> -> tensor<?x4x64xf16>, tensor<4x?xf32>
+  return %o, %lse : tensor<?x4x64xf16>, tensor<4x?xf32>
+}
+
+// CHECK-LABEL: @pages
+// CHECK: attn.forward {{.*}} ragged(%{{.*}}, longest 1 : tensor<?xi64>) lengths(k %{{.*}} : tensor<?xi32>) pages(%{{.*}} : tensor<?x20xi32>)
+func.func @pages(%q: tensor<?x4x64xf16>, %k: tensor<?x2x16x64xf16>, %cu: tensor<?xi64>, %used: tensor<?xi32>,
+                 %table: tensor<?x20xi32>) -> tensor<?x4x64xf16> {
+  %o = attn.forward %q, %k, %k ragged(%cu, longest 1 : tensor<?xi64>)
+      lengths(k %used : tensor<?xi32>) pages(%table : tensor<?x20xi32>)
+      : tensor<?x4x64xf16>, tensor<?x2x16x64xf16>, tensor<?x2x16x64xf16> -> tensor<?x4x64xf16>
+  return %o : tensor<?x4x64xf16>
+}

@@ -30,6 +30,9 @@ def test_every_cell_has_a_verdict(verdicts):
 def test_what_is_plain_is_right(verdicts):
     for cell in (("forward", "dense", "band", "scale"),
                  ("forward", "paged", "window", "scale"),
+                 ("forward", "ragged", "band", "scale"),
+                 ("forward", "ragged on lengths", "prefix", "scale"),
+                 ("forward", "ragged on pages", "window", "scale"),
                  ("forward", "lengths", "prefix", "scale")):
         for rest in itertools.product(cells.ROWS, cells.PARTS):
             assert verdicts[(*cell, *rest)] == cells.RIGHT

@@ -131,7 +131,9 @@ def test_microseconds_of_a_call(tensors, options, record_property):
 def cached(torch, page=0, **options):
     """A call of attention on a cache, by what is asked."""
     if "k_descale" in options:
-        options["k_descale"] = torch.ones(4, 2)
+        one = torch.ones(4, 2)  # may be that of several
+        options.update(dict.fromkeys(
+            [name for name in options if name.endswith("descale")], one))
         dtype = torch.float8_e4m3fn
     else:
         dtype = torch.bfloat16
@@ -147,7 +149,8 @@ def cached(torch, page=0, **options):
 
 
 CACHES = [{}, {"page": 16}, {"return_softmax_lse": True, "softcap": 9.0},
-          {"k_descale": 1}]
+          {"k_descale": 1}, {"k_descale": 1, "q_descale": 1, "v_descale": 1},
+          {"k_descale": 1, "page": 16}]
 
 
 @pytest.mark.parametrize("options", CACHES)

@@ -9,6 +9,7 @@ import fake_arrays
 import pytest
 
 import attn
+from attn import _clauses
 from attn import functions as fn
 from attn._trace import Captures, trace
 
@@ -222,6 +223,21 @@ def test_arrays_in_containers():
                    "sees").count("attn.read") == 2
 
 
+def test_functions_capture_what_they_read():
+    """An array that has a clause of its own is no capture beside that, where
+    nobody would ask it for its gradient."""
+    sinks, ids = np.zeros(2, np.float32), np.zeros(9, np.int32)
+    bias = np.zeros((9, 9), np.float32)
+    clauses = _clauses.clauses_of((1, 2, 9, 9), dict(
+        mask_mod=lambda b, h, q, k: ids[q] == ids[k], bias=bias, sinks=sinks))
+    names = {id(each.array): each.name for each in clauses.captures}
+    ids, bias, sinks = (names[id(each)] for each in (ids, bias, sinks))
+    assert clauses.text.startswith(f"captures(%{ids} : !{ids})\nsees (%b, ")
+    assert clauses.text.endswith(
+        f"bias(%{bias} : !{bias})\nsinks(%{sinks} : !{sinks})")
+    assert clauses.text.count(f"%{bias}") == clauses.text.count(f"%{sinks}") == 1
+
+
 WRONG = {
     "if": (lambda b, h, q, k: q if q > k else k, "the truth of a symbol"),
     "and": (lambda b, h, q, k: q > k and k > 1, "use &, |, ~ and where"),
@@ -323,7 +339,6 @@ def test_wrong_arguments(name):
 
 
 def test_who_passes_a_function_only_is_told_once(monkeypatch):
-    from attn import _clauses
     monkeypatch.setattr(_clauses, "_warned", False)
     options = dict(mask_mod=lambda b, h, q, k: q >= k)
     with pytest.warns(UserWarning, match="BlockMask.from_mask") as caught:

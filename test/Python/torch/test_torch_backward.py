@@ -195,7 +195,8 @@ def on_gpu(monkeypatch):
     ("causal_bottom_right", 20, 10, True), ("prefix<3>", 20, 20, False),
     ("window<4, 0>", 10, 20, True), ("window<4, 9>", 20, 10, True),
     # It takes a right side of `keys` or more for none at all.
-    ("window<4, 10>", 20, 10, False), ("window<4, 30>", 10, 20, True)))
+    ("window<4, 10>", 20, 10, False), ("window<4, 30>", 10, 20, True),
+    ("prefix<0>", 12, 20, False), ("prefix<3>", 20, 20, False)))
 def test_flash_takes_masks(on_gpu, mask, queries, keys, taken):
     assert _torch_backward.flash_takes(*on_gpu(queries, keys), mask,
                                        0.1) == taken

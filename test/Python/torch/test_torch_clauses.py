@@ -13,7 +13,7 @@ from torch.nn.attention import flex_attention as flex
 
 import attn
 import attn.torch
-from attn import _backward, _clauses, _forward
+from attn import _backward, _clauses, _forward, _torch_clause_ops
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "core"))
 from region_text import evaluate  # noqa: E402
@@ -521,3 +521,17 @@ def test_autocast_casts(calls, monkeypatch):
     monkeypatch.setattr(torch, "get_autocast_dtype", lambda kind: torch.half)
     q, k, v = make()
     assert attn.torch.attention(q, k, v, softcap=3.0).dtype == torch.half
+
+
+def test_an_operator_says_clauses_in_one_line():
+    """Inductor quotes arguments in comments of one line."""
+    ids = torch.zeros(9, dtype=torch.int32)
+    clauses = _clauses.clauses_of((1, 2, 9, 9), dict(
+        mask_mod=lambda b, h, q, k: ids[q] == ids[k], softcap=3.0,
+        sinks=torch.zeros(2)))
+    said = _torch_clause_ops.spell(clauses, (), (), (0, 0))
+    assert "\n" in clauses.text and "\n" not in f"{said.text}{said.names}"
+    assert _torch_clause_ops._clauses_of(
+        said.arrays, said.text, said.names) == tuple(
+            clauses._replace(captures=tuple(
+                capture._replace(source=None) for capture in clauses.captures)))

@@ -6,6 +6,7 @@
 #include "attn/Schedule/Launches.h"
 #include "attn/Schedule/Limits.h"
 #include "attn/Schedule/Plan.h"
+#include "attn/Schedule/RaggedQueries.h"
 #include "attn/Schedule/Registry.h"
 #include "attn/Schedule/Traffic.h"
 
@@ -141,6 +142,87 @@ TEST(Ragged, SequencesOfOneLengthAreABatch) {
   EXPECT_EQ(one.bytes.smem, same->bytes.smem);
   EXPECT_DOUBLE_EQ(one.flops, same->flops);
   EXPECT_DOUBLE_EQ(one.seconds, same->seconds);
+}
+
+/// Queries of so many sequences on a cache in pages.
+static Problem onCache(int64_t sequences, int64_t tokens, int64_t longest,
+                       int64_t keys) {
+  Problem problem = oneHead(128, {MaskKind::causalBottomRight});
+  problem.batch = sequences;
+  problem.heads = 32;
+  problem.kvHeads = 8;
+  problem.queries = tokens;
+  problem.keys = keys;
+  problem.place = {/*usedKeysBits=*/32, /*pageRows=*/16};
+  problem.ragged = Ragged{{longest, keys}};
+  return problem;
+}
+
+// 8 prefills of 512 and 120 decoding steps, of which the host knows tokens,
+// sequences and the longest.
+TEST(Ragged, OnACacheMostHaveOneQuery) {
+  Problem problem = onCache(128, 8 * 512 + 120, 512, 32768);
+  EXPECT_FALSE(check(problem));
+  std::vector<Sequences> all = sequencesOf(problem);
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].count, 8);
+  EXPECT_EQ(all[0].lengths, (Lengths{512, 32768}));
+  EXPECT_EQ(all[1].count, 120);
+  EXPECT_EQ(all[1].lengths, (Lengths{1, 32768}));
+  EXPECT_EQ(offsetsOf(problem), 129);
+  EXPECT_EQ(sizesOf(Role::k, problem), (std::vector<int64_t>{-1, 8, 16, 128}));
+  EXPECT_EQ(sizesOf(Role::q, problem), (std::vector<int64_t>{4216, 32, 128}));
+  Problem planned = standIn(problem);
+  EXPECT_EQ(planned.batch, 8);
+  ASSERT_TRUE(ofOneQuery(planned));
+  EXPECT_EQ(ofOneQuery(planned)->batch, 120);
+  EXPECT_EQ(ofOneQuery(planned)->queries, 1);
+  EXPECT_EQ(offsetsOf(planned), 129);
+  EXPECT_DOUBLE_EQ(allVisiblePairs(planned), allVisiblePairs(problem));
+  // The same if all lengths are known.
+  std::vector<Lengths> lengths(8, {512, 32768});
+  lengths.resize(128, {1, 32768});
+  Problem known = raggedProblem(problem, lengths);
+  EXPECT_EQ(standIn(known).batch, 8);
+  EXPECT_EQ(ofOneQuery(standIn(known))->batch, 120);
+  // All may have one.
+  EXPECT_EQ(sequencesOf(onCache(7, 7, 512, 64)).size(), 1U);
+  EXPECT_EQ(standIn(onCache(7, 7, 1, 64)).batch, 7);
+  EXPECT_FALSE(ofOneQuery(standIn(onCache(7, 7, 1, 64))));
+  EXPECT_FALSE(ofOneQuery(standIn(onCache(1, 1, 512, 64))));
+  problem.mask = {MaskKind::causal};
+  EXPECT_NE(check(problem).value_or("").find("causal_bottom_right"),
+            std::string::npos);
+}
+
+// Tiles with rows of several heads cost prefills nothing, and read keys of
+// decoding steps once for all.
+TEST(Ragged, AMixtureSharesTiles) {
+  const Machine &machine = *findMachine("h100_sxm");
+  Problem problem = onCache(128, 8 * 512 + 120, 512, 32768);
+  PlanReport report = plans(problem, machine);
+  ASSERT_TRUE(report.best());
+  EXPECT_EQ(report.best()->schedule, "flash");
+  EXPECT_EQ(report.best()->kernel, "flash_wgmma");
+  EXPECT_EQ(report.best()->tiles.get("packed", 1), 4);
+  // K and V of decoding steps once, and of prefills 16 times, as tiles of 128
+  // rows of one head do.
+  std::string error;
+  Tiles tiles = report.best()->tiles;
+  Tiles own = {{"query", 128},      {"key", 128},     {"stages", 2},
+               {"query_stages", 1}, {"staging", 64},  {"ping_pong", 0},
+               {"overlap", 1},      {"persistent", 1}};
+  std::optional<Plan> alone = planFor(problem, machine, "flash", own, error);
+  ASSERT_TRUE(alone) << error;
+  EXPECT_GT(alone->bytes.l2, report.best()->bytes.l2);
+  EXPECT_GT(alone->seconds, report.best()->seconds);
+}
+
+// Two long walks are dealt out to many blocks.
+TEST(Ragged, FewWalksOnACacheAreDealtOut) {
+  PlanReport report = plans(onCache(2, 2, 1, 32768), *findMachine("h100_sxm"));
+  ASSERT_TRUE(report.best());
+  EXPECT_GT(report.best()->tiles.get("parts", 1), 3);
 }
 
 TEST(Ragged, NothingElseTakesThem) {

@@ -15,9 +15,10 @@ PlacedKeys::PlacedKeys(const Problem &problem, uint64_t seed, bool usesAll)
   Draws draw(seed);
   rowsHaveHeads = draw(0, 1);
   for (int64_t batch = 0; batch < problem.batch; ++batch)
-    used.push_back(usesAll      ? problem.keys
-                   : draw(0, 4) ? draw(0, problem.keys)
-                                : draw(0, 1) * problem.keys);
+    used.push_back(problem.ragged ? problem.ragged->lengths[size_t(batch)].keys
+                   : usesAll      ? problem.keys
+                   : draw(0, 4)   ? draw(0, problem.keys)
+                                  : draw(0, 1) * problem.keys);
   const Placement &place = problem.place;
   if (!place.isPaged())
     return;

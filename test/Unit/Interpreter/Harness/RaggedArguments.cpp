@@ -2,6 +2,8 @@
 
 #include "Harness/RaggedArguments.h"
 
+#include "attn/Schedule/RaggedQueries.h"
+
 using namespace mlir;
 using namespace attn;
 
@@ -11,6 +13,8 @@ RaggedArguments::RaggedArguments(const Problem &problem)
     firstQuery.push_back(firstQuery.back() + each.queries);
     firstKey.push_back(firstKey.back() + each.keys);
   }
+  if (!areKeysRagged(problem))
+    placed.emplace(problem, /*seed=*/uint64_t(firstKey.back() + 1));
 }
 
 RaggedRowsOf RaggedArguments::rowsOf(Role role) const {
@@ -35,6 +39,9 @@ RaggedArguments::of(const ArgumentRole &role, Type type, double scale,
                     const llvm::StringMap<uint64_t> &addresses) const {
   if (role == Role::scale)
     return float(scale);
+  if (placed)
+    if (auto ofCache = placed->argumentOf(role, type, addresses))
+      return *ofCache;
   uint64_t address = addresses.lookup(str(role.at(Facet::itself)));
   if (isa<tile::PtrType>(type))
     return address;
@@ -76,17 +83,23 @@ void RaggedArguments::uploadOffsets(
     GlobalMemory &memory, llvm::StringMap<uint64_t> &addresses) const {
   bool isWide = problem.ragged->isWide;
   addresses["cu_q"] = ::upload(memory, firstQuery, isWide);
-  addresses["cu_k"] = ::upload(memory, firstKey, isWide);
+  if (areKeysRagged(problem))
+    addresses["cu_k"] = ::upload(memory, firstKey, isWide);
 }
 
 FailureOr<tile::Traffic>
 RaggedArguments::count(tile::KernelOp kernel,
                        std::array<int64_t, 3> grid) const {
   SmallVector<int64_t> scalars;
-  SmallVector<Role> roles;
+  SmallVector<ArgumentRole> roles;
   for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes())) {
     ArgumentRole role = *roleOf(kernel, i);
-    roles.push_back(role.role);
+    roles.push_back(role);
+    if (std::optional<int64_t> number =
+            placed ? placed->integerOf(role) : std::nullopt) {
+      scalars.push_back(*number);
+      continue;
+    }
     if (auto map = dyn_cast<tile::TensorMapType>(type)) {
       scalars.push_back(map.getBoxRows());
       continue;
@@ -100,6 +113,8 @@ RaggedArguments::count(tile::KernelOp kernel,
       scalars.push_back(0);
   }
   auto read = [&](unsigned argument, int64_t at) -> std::optional<int64_t> {
+    if (placed && !(roles[argument] == Role::offsetsQ))
+      return placed->numberAt(roles[argument], at);
     const std::vector<int64_t> &offsets =
         roles[argument] == Role::offsetsQ ? firstQuery : firstKey;
     if (at < 0 || at >= int64_t(offsets.size()))

@@ -3,7 +3,7 @@
 //
 // Rows of sequences lie one behind the other, [rows, heads, columns], numbers
 // of them as [heads, rows]: what a kernel is told of such arrays, and of the
-// offsets of sequences.
+// offsets of sequences, or of keys in a cache.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +11,7 @@
 #define ATTN_TEST_UNIT_INTERPRETER_RAGGEDARGUMENTS_H
 
 #include "Harness/CaseArrays.h"
+#include "Harness/PlacedKeys.h"
 
 namespace attn {
 
@@ -42,6 +43,8 @@ public:
   /// Offsets of sequences.
   std::vector<int64_t> firstQuery, firstKey;
   const Problem problem;
+  /// Keys in a cache, which have none.
+  std::optional<PlacedKeys> placed;
 };
 
 } // namespace attn

@@ -6,6 +6,7 @@
 
 #include "attn/Machine/Machine.h"
 #include "attn/Schedule/Decision.h"
+#include "attn/Schedule/KeyParts.h"
 #include "attn/Schedule/Registry.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Diagnostics.h"
@@ -13,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 
 using namespace mlir;
 using namespace attn;
@@ -33,9 +35,10 @@ RaggedCase::RaggedCase(const Problem &problem, const Tiles &tiles,
       value = rounded(problem.dtype, normal());
   };
   const Problem &p = problem;
+  int64_t keys = placed ? p.batch * p.keys : p.keys;
   fill(q, p.queries * p.heads * p.headDim);
-  fill(k, p.keys * p.kvHeads * p.headDim);
-  fill(v, p.keys * p.kvHeads * p.headDimV);
+  fill(k, keys * p.kvHeads * p.headDim);
+  fill(v, keys * p.kvHeads * p.headDimV);
 }
 
 void RaggedCase::check(MLIRContext &context, const InterpreterOptions &options,
@@ -58,11 +61,16 @@ void RaggedCase::check(MLIRContext &context, const InterpreterOptions &options,
   request.smemBytes = findMachine("h100_sxm")->smemBytesPerBlock;
   std::string name = kernelOfTiles(tiles);
   request.launches = launchesOfKernel(name, tiles);
-  tile::KernelOp kernel = findKernelBuilder(name)(builder, loc, request);
-  EXPECT_TRUE(succeeded(checkRoles(kernel, problem)));
+  std::vector<tile::KernelOp> kernels;
+  for (size_t launch = 0; launch < request.launches.shapes.size(); ++launch) {
+    request.launch = int64_t(launch);
+    kernels.push_back(findKernelBuilder(name)(builder, loc, request));
+    EXPECT_TRUE(succeeded(checkRoles(kernels.back(), problem)));
+  }
 
   GlobalMemory memory;
   int64_t rows = problem.heads * (problem.queries + kBehind);
+  int64_t partRows = tiles.get("parts", 0) * problem.heads * problem.queries;
   uint64_t counter = memory.allocate(4);
   int32_t none = 0;
   memory.write(counter, &none, 4);
@@ -73,26 +81,44 @@ void RaggedCase::check(MLIRContext &context, const InterpreterOptions &options,
       {"o",
        memory.allocate(rows * problem.headDimV * bytesOf(resultType(problem)))},
       {"lse", memory.allocate(rows * 4)},
+      {str(Role::keyPartsO),
+       memory.allocate(partRows * pitchOfParts(problem.headDimV) * 4)},
+      {str(Role::keyPartsLse), memory.allocate(partRows * 4)},
       {str(Role::counter), counter}};
   uploadOffsets(memory, addresses);
-  std::vector<KernelArgument> arguments;
-  for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes()))
-    arguments.push_back(of(*roleOf(kernel, i), type, scale, addresses));
+  if (placed)
+    placed->upload(memory, k, v, addresses);
   std::string error;
   ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
     if (error.empty())
       error = diagnostic.str();
     return success();
   });
-  std::array<int64_t, 3> grid = gridOf(request.launches, problem, {blocks});
-  if (grid[0] == 0)
-    return;
-  FailureOr<tile::Traffic> traffic =
-      interpret(kernel, grid, arguments, memory, options);
-  ASSERT_EQ(error, "");
-  ASSERT_TRUE(succeeded(traffic));
+  std::string decisionError;
+  Machine machine =
+      *findMachine(tiles.has("persistent") ? "h100_sxm" : "a100_80g");
+  std::optional<Decision> decided =
+      decide(problem, machine, "flash", tiles, decisionError);
+  ASSERT_TRUE(decided) << decisionError;
+  std::vector<Bytes> promised = promisedBytes(*decided, problem, machine);
+  for (auto [launch, kernel] : llvm::enumerate(kernels)) {
+    std::array<int64_t, 3> grid =
+        gridOf(request.launches, problem, {blocks}, int64_t(launch));
+    if (grid[0] == 0)
+      return;
+    std::vector<KernelArgument> arguments;
+    for (auto [i, type] : llvm::enumerate(kernel.getArgumentTypes()))
+      arguments.push_back(of(*roleOf(kernel, i), type, scale, addresses));
+    FailureOr<tile::Traffic> traffic =
+        interpret(kernel, grid, arguments, memory, options);
+    ASSERT_EQ(error, "");
+    ASSERT_TRUE(succeeded(traffic));
+    Bytes bytes = promised[launch];
+    if (launch == 0)
+      bytes.l2 += bytesBehindUsed();
+    compareTraffic(kernel, grid, *traffic, bytes);
+  }
   compare(memory, addresses);
-  compareTraffic(kernel, request.launches, grid, *traffic);
   int32_t left = 1;
   memory.read(counter, &left, 4);
   EXPECT_EQ(left, 0) << "the counter begins again";
@@ -125,10 +151,16 @@ void RaggedCase::compare(GlobalMemory &memory,
     };
     std::vector<double> exact(p.heads * one.queries * p.headDimV),
         lse(p.heads * one.queries);
+    auto keys = [&](const std::vector<float> &data, int64_t columns) {
+      if (!placed)
+        return rows(data, firstKey[n], p.kvHeads, columns);
+      int64_t ofHead = p.keys * columns;
+      return oracle::Array{data.data() + int64_t(n) * p.kvHeads * ofHead,
+                           {0, ofHead, columns, 1}};
+    };
     double size = oracle::attention(
         oracleProblem(one, scale), rows(q, firstQuery[n], p.heads, p.headDim),
-        rows(k, firstKey[n], p.kvHeads, p.headDim),
-        rows(v, firstKey[n], p.kvHeads, p.headDimV), exact.data(), lse.data());
+        keys(k, p.headDim), keys(v, p.headDimV), exact.data(), lse.data());
     squares += size * size;
     llvm::append_range(truth, exact);
     llvm::append_range(truthLse, lse);
@@ -162,21 +194,47 @@ void RaggedCase::compare(GlobalMemory &memory,
   }
 }
 
+/// Boxes of keys of a cache come whole.
+int64_t RaggedCase::bytesBehindUsed() const {
+  if (!placed || !tiles.has("persistent"))
+    return 0;
+  const Problem &p = problem;
+  int64_t key = tiles.get("key"), packed = tiles.get("packed", 1);
+  int64_t query = tiles.get("query") / packed, parts = tiles.get("parts", 1);
+  int64_t page = p.place.pageRows, box = std::gcd(page, key), rows = 0;
+  for (const Lengths &each : p.ragged->lengths) {
+    Problem one = denseOf(p, each);
+    int64_t end =
+        p.place.isPaged() ? (each.keys + box - 1) / box * box : p.keys;
+    for (int64_t row = 0; row < each.queries; row += query) {
+      Span seen = visible(one).seenBySome(
+          {row, std::min(row + query, each.queries)}, each.keys);
+      Span blocks = {seen.begin / key, (seen.end + key - 1) / key};
+      if (seen.isEmpty())
+        blocks = {0, 1};
+      auto behind = [&](int64_t last) {
+        return std::clamp<int64_t>(last * key, each.keys,
+                                   std::max(end, each.keys)) -
+               each.keys;
+      };
+      rows += behind(blocks.end);
+      // Parts without a step walk the first block.
+      int64_t none = std::max<int64_t>(parts - blocks.size(), 0);
+      rows += none * behind(1);
+    }
+  }
+  return rows * p.headDim * bytesOf(p.dtype) * p.heads / packed;
+}
+
 /// What the schedule promises, what the IR says, and what was moved.
-void RaggedCase::compareTraffic(tile::KernelOp kernel, const Launches &launches,
+void RaggedCase::compareTraffic(tile::KernelOp kernel,
                                 std::array<int64_t, 3> grid,
-                                const tile::Traffic &interpreted) const {
+                                const tile::Traffic &interpreted,
+                                const Bytes &promised) const {
   FailureOr<tile::Traffic> counted = count(kernel, grid);
   ASSERT_TRUE(succeeded(counted));
   EXPECT_EQ(counted->global, interpreted.global);
   EXPECT_EQ(counted->smem, interpreted.smem);
-  std::string error;
-  Machine machine =
-      *findMachine(tiles.has("persistent") ? "h100_sxm" : "a100_80g");
-  std::optional<Decision> decided =
-      decide(problem, machine, "flash", tiles, error);
-  ASSERT_TRUE(decided) << error;
-  Bytes promised = promisedBytes(*decided, problem, machine).front();
   EXPECT_EQ(counted->global, promised.l2);
   EXPECT_EQ(counted->smem, promised.smem);
 }

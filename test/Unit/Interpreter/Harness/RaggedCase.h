@@ -11,6 +11,8 @@
 #include "Harness/Draws.h"
 #include "Harness/RaggedArguments.h"
 
+#include "attn/Schedule/Traffic.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
@@ -24,7 +26,8 @@ public:
   void check(mlir::MLIRContext &context, const InterpreterOptions &options,
              int64_t blocks);
 
-  /// Rows [tokens, heads, columns], rounded to the type.
+  /// Rows [tokens, heads, columns], rounded to the type; of a cache k and v are
+  /// [sequences, heads, keys, columns].
   std::vector<float> q, k, v;
   /// Sequences that nobody compares.
   std::vector<bool> isIgnored;
@@ -35,9 +38,10 @@ public:
 private:
   void compare(GlobalMemory &memory,
                const llvm::StringMap<uint64_t> &addresses) const;
-  void compareTraffic(tile::KernelOp kernel, const Launches &launches,
-                      std::array<int64_t, 3> grid,
-                      const tile::Traffic &interpreted) const;
+  int64_t bytesBehindUsed() const;
+  void compareTraffic(tile::KernelOp kernel, std::array<int64_t, 3> grid,
+                      const tile::Traffic &interpreted,
+                      const Bytes &promised) const;
 };
 
 } // namespace attn
