@@ -345,6 +345,9 @@ def attention_with_kvcache(
     _check_tensors(q, k_cache, v_cache, cu_seqlens_q is not None)
     _check_values(v_cache, v_head_dim, k_cache)
     _check_types(q, k_cache, values)
+    if v_cache is None and is_ragged:
+        raise UnsupportedError("expects v_cache beside cu_seqlens_q, but got "
+                               "v_head_dim")
     sequences = _sequences(q, cu_seqlens_q, max_seqlen_q)
     lengths = _lengths(cache_seqlens, q, sequences)
     if table is not None:
@@ -360,10 +363,6 @@ def attention_with_kvcache(
             softcap, return_softmax_lse,
             schedule if num_splits == 0 else _schedule(num_splits), *scales)
     if cu_seqlens_q is not None:
-        if v_cache is None:
-            raise UnsupportedError(
-                "attn has no values that are columns of keys beside "
-                "cu_seqlens_q yet; expects a v_cache, or no cu_seqlens_q")
         longest = q.shape[0] if max_seqlen_q is None else max_seqlen_q
         o, lse = _torch_varlen_cache.operator(
             q, k_cache, v_cache, cu_seqlens_q, lengths, table, longest, 0,

@@ -22,7 +22,7 @@ func.func @twice_in_two_ways(%q: !t) {
 !t = tensor<1x1x8x8xf16>
 func.func @unknown(%q: !t) {
   // expected-error @+2 {{expects a clause, but got 'dropout'}}
-  // expected-note @+1 {{clauses: mask(..), scale(..), precision(..), captures(..), sees(..), score(..), document(..), softcap(..), alibi(..), bias(..), blocks(..), sinks(..), ragged(..), lengths(..), pages(..), scales(..), outs(..)}}
+  // expected-note @+1 {{clauses: mask(..), scale(..), precision(..), values(..), captures(..), sees(..), score(..), document(..), softcap(..), alibi(..), bias(..), blocks(..), sinks(..), ragged(..), lengths(..), pages(..), scales(..), outs(..)}}
   %o = attn.forward %q, %q, %q dropout(0.1) : !t, !t, !t -> !t
   return
 }
@@ -33,7 +33,7 @@ func.func @unknown(%q: !t) {
 func.func @meant(%q: !t) {
   // expected-error @+3 {{expects a clause, but got 'causal'}}
   // expected-note @+2 {{the clause for it is mask(causal)}}
-  // expected-note @+1 {{clauses: mask(..), scale(..), precision(..), captures(..), sees(..), score(..), document(..), softcap(..), alibi(..), bias(..), blocks(..), sinks(..), ragged(..), lengths(..), pages(..), scales(..), outs(..)}}
+  // expected-note @+1 {{clauses: mask(..), scale(..), precision(..), values(..), captures(..), sees(..), score(..), document(..), softcap(..), alibi(..), bias(..), blocks(..), sinks(..), ragged(..), lengths(..), pages(..), scales(..), outs(..)}}
   %o = attn.forward %q, %q, %q causal : !t, !t, !t -> !t
   return
 }
@@ -43,7 +43,7 @@ func.func @meant(%q: !t) {
 !t = tensor<1x1x8x8xf16>
 func.func @of_gradients_only(%q: !t, %lse: tensor<1x1x8xf32>) {
   // expected-error @+2 {{expects a clause, but got 'dlse'}}
-  // expected-note @+1 {{clauses: mask(..), scale(..), precision(..), captures(..), sees(..), score(..), document(..), softcap(..), alibi(..), bias(..), blocks(..), sinks(..), ragged(..), lengths(..), pages(..), scales(..), outs(..)}}
+  // expected-note @+1 {{clauses: mask(..), scale(..), precision(..), values(..), captures(..), sees(..), score(..), document(..), softcap(..), alibi(..), bias(..), blocks(..), sinks(..), ragged(..), lengths(..), pages(..), scales(..), outs(..)}}
   %o = attn.forward %q, %q, %q dlse(%lse : tensor<1x1x8xf32>) : !t, !t, !t -> !t
   return
 }

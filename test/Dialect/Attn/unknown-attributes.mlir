@@ -12,7 +12,7 @@
 func.func @flag(%q: !t) -> !t {
   // expected-warning @+3 {{'attn.forward' op ignores the unknown attribute 'causal'}}
   // expected-note @+2 {{the clause for it is mask(causal), in front of the attributes}}
-  // expected-note @+1 {{clauses: mask(..), scale(..), precision(..), captures(..), sees(..), score(..), document(..), softcap(..), alibi(..), bias(..), blocks(..), sinks(..), ragged(..), lengths(..), pages(..), scales(..), outs(..); attributes: alignment, schedule}}
+  // expected-note @+1 {{clauses: mask(..), scale(..), precision(..), values(..), captures(..), sees(..), score(..), document(..), softcap(..), alibi(..), bias(..), blocks(..), sinks(..), ragged(..), lengths(..), pages(..), scales(..), outs(..); attributes: alignment, schedule}}
   %o = attn.forward %q, %q, %q {causal} : !t, !t, !t -> !t
   return %o : !t
 }
@@ -22,7 +22,7 @@ func.func @flag(%q: !t) -> !t {
 !t = tensor<1x1x8x8xf16>
 func.func @nothing_like_it(%q: !t) -> !t {
   // expected-warning @+2 {{'attn.forward' op ignores the unknown attribute 'dropout'}}
-  // expected-note @+1 {{clauses: mask(..), scale(..), precision(..), captures(..), sees(..), score(..), document(..), softcap(..), alibi(..), bias(..), blocks(..), sinks(..), ragged(..), lengths(..), pages(..), scales(..), outs(..); attributes: alignment, schedule}}
+  // expected-note @+1 {{clauses: mask(..), scale(..), precision(..), values(..), captures(..), sees(..), score(..), document(..), softcap(..), alibi(..), bias(..), blocks(..), sinks(..), ragged(..), lengths(..), pages(..), scales(..), outs(..); attributes: alignment, schedule}}
   %o = attn.forward %q, %q, %q {dropout = 0.1} : !t, !t, !t -> !t
   return %o : !t
 }
