@@ -77,8 +77,9 @@ public:
 
   KernelOp build() {
     KernelOp kernel = declare();
-    RegisterBudget budget =
-        registerBudget(kGroups, /*transposes=*/problem.place.any());
+    // Who locates rows needs as many registers as who transposes.
+    RegisterBudget budget = registerBudget(
+        kGroups, problem.place.any() ? Helper::transposer : Helper::none);
     b.roles([&] {
       b.role("producer", 1, budget.producer, /*singleLane=*/true,
              [&] { produceStrips(*this); });

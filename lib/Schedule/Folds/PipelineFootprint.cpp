@@ -37,8 +37,7 @@ static constexpr int64_t kMessageBytes = 32;
 static constexpr int64_t kQueueBytes = 2 * kMessageBytes;
 /// What it takes beside that to say where the rows of a sequence lie.
 static constexpr int64_t kQueueBytesOfSequences = 2 * 16;
-/// Of the shared memory of a block that has a ring of factors and a staging
-/// buffer, what is left for barriers.
+/// Of a block that has a ring of factors and a staging buffer, for barriers.
 static constexpr int64_t kRoomForBarriers = 1024;
 
 /// Registers are set for a whole warpgroup, in steps of 8; what the producer
@@ -50,12 +49,12 @@ static constexpr int64_t kRoomForBarriers = 1024;
 /// 3·56 + 248 = 416, 2·40 + 2·216 = 512, 56 + 3·152 = 512.  Three warpgroups
 /// begin with 168 for each, so 504 is all that they have.  Those that widen
 /// have 16 words on their way in and 16 out: 2·56 + 240 = 352, 56 + 2·224 =
-/// 504, 56 + 3·152 = 512.  A producer needs as many as one that transposes if it
-/// asks where rows of a group's tiles lie, for 24 were too few by 26 words with
-/// pages of 64, and if it draws blocks of score_spill, 24 were too few by 3 to 8; merged with outputs, 40 were by 24 under a
-/// window: 72 + 2·216 = 504.  Consumers of merged gradients keep P beside dP in
-/// 224: 56 + 2·224 = 504, where 40 for the producer were too few by 58 words,
-/// 56 are by 17.
+/// 504, 56 + 3·152 = 512.  Who locates rows of a group's tiles needs as many as
+/// who transposes, 24 were too few by 26 words with pages of 64; who draws
+/// blocks of score_spill too, they were by 3 to 8; merged with outputs, 40 were
+/// by 24 under a window: 72 + 2·216 = 504. Consumers of merged gradients keep P
+/// beside dP in 224: 56 + 2·224 = 504, where 40 for the producer were too few
+/// by 58 words, 56 are by 17.
 RegisterBudget attn::registerBudget(int64_t consumerWarpgroups, Helper helper,
                                     bool merges) {
   if (merges && helper == Helper::transposer)
@@ -115,11 +114,10 @@ static Helper helperOf(const Grid &grid, const Problem &problem) {
     return Helper::splitter;
   if (needsWidening(problem) && has<verb::Widen>(grid.body))
     return Helper::widener;
-  // Of a group, whose producer also finds strips and parts.
-  bool locatesRows = problem.place.any() && grid.sharing.group > 1;
-  // Who draws blocks, or locates rows, needs as many registers.
-  return transposes || drawsBlocks || locatesRows ? Helper::transposer
-                                                  : Helper::none;
+  // Who draws blocks, or locates rows of a group, needs as many registers.
+  bool locates = problem.place.any() && grid.sharing.group > 1;
+  return transposes || drawsBlocks || locates ? Helper::transposer
+                                              : Helper::none;
 }
 
 static RegisterBudget budget(const Grid &grid, const Problem &problem,
