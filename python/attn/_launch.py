@@ -164,8 +164,8 @@ def check_columns(most: int, columns: Any) -> None:
 def values_of(keys: Array, columns: Optional[int]) -> Array:
     """Its first columns, as V."""
     if columns is None:
-        raise ValueError("expects v, or v_head_dim where it is the first "
-                         "columns of k, but got neither")
+        raise TypeError("v: expects an array on a GPU or, with v_head_dim, the "
+                        "first columns of k, but got neither: NoneType")
     check_columns(keys.sizes[-1] if keys.sizes else 0, columns)
     return keys._replace(sizes=(*keys.sizes[:-1], columns))
 

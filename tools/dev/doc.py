@@ -135,9 +135,14 @@ def with_answers(build, found):
     return found["head"] + "\n".join(lines)
 
 
+#: What a block of a kind of file says it is in, where that is not its suffix.
+LANGUAGE_OF = {"txt": "text"}
+
+
 def quote(name):
     with open(os.path.join(ROOT, name), encoding="utf-8") as f:
-        return f"```{name.rsplit('.', 1)[-1]}\n{f.read()}```\n"
+        kind = name.rsplit(".", 1)[-1]
+        return f"```{LANGUAGE_OF.get(kind, kind)}\n{f.read()}```\n"
 
 
 def generate(build, what):

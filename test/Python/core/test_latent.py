@@ -57,8 +57,8 @@ def test_one_array(gpu):
 
 
 @pytest.mark.parametrize("options, kind, message", [
-    (dict(), ValueError, "expects v, or v_head_dim where it is the first "
-     "columns of k, but got neither"),
+    (dict(), TypeError, "v: expects an array on a GPU or, with v_head_dim, the "
+     "first columns of k, but got neither"),
     (dict(v_head_dim=81), ValueError, "columns of k, 1 to 80, but got 81"),
     (dict(v_head_dim=0), ValueError, "columns of k, 1 to 80, but got 0"),
     (dict(v_head_dim=True), ValueError, "columns of k, 1 to 80, but got True"),
