@@ -49,6 +49,8 @@ KINDS = {kind.name: kind for kind in (
     Kind("f32", "rates", "tools/gpu/f32.py"),
     Kind("f8", "rates", "tools/bench/bench.py --dtype f8e4m3"),
     Kind("decode", "decode", "tools/gpu/packed.py"),
+    Kind("serving", "serving", "tools/gpu/{decoding,varlen,varlen_gradients,"
+         "varlen_cache}.py"),
     Kind("host", "host", "tools/gpu/overhead.py"),
     Kind("ceilings", "ceilings", "tools/bench/bench.py --ceilings"),
     Kind("counters", "counters", "tools/bench/counters.py"),
@@ -141,10 +143,22 @@ def _host(document: Document) -> None:
         expect(call.get("median_us", 0) > 0, name, "median_us above 0")
 
 
+def _serving(document: Document) -> None:
+    """Microseconds by where keys lie, and rates of ragged batches."""
+    for name in ("caches", "steps", "latent"):
+        _entries(document, name, ("batch", "keys", "us"))
+    _entries(document, "ragged", ("direction", "case", "tflops"))
+    _entries(document, "mixed", ("case", "us"))
+    for name, peer in (("steps", "cudnn"), ("mixed", "torch")):
+        for at, one in enumerate(document[name]):
+            expect(one["us"].get(peer, 0) > 0, f"{name}[{at}].us",
+                   f"{peer} above 0")
+
+
 FORMS: dict[str, Callable[[Document], None]] = {
     "bench": _bench, "rates": _rates, "densities": _densities,
     "functions": _functions, "checks": _checks, "host": _host,
-    "sustained": _sustained, "train": _train,
+    "serving": _serving, "sustained": _sustained, "train": _train,
     "decode": lambda d: _entries(d, "decode", ("heads", "mask", "keys",
                                                "gb_per_s", "torch")),
     "counters": lambda d: _entries(d, "cells", ("cell", "read", "predicted")),

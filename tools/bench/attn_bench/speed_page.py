@@ -13,7 +13,8 @@ from .settings import OURS, OURS_KEPT, label
 Document = dict[str, Any]
 Entry = dict[str, Any]
 MASKS = (("none", "full"), ("causal", "causal"))
-LABELS = {"fa4": "FlashAttention-4", "flash": "FlashAttention-2"}
+LABELS = {"fa4": "FlashAttention-4", "flash": "FlashAttention-2",
+          "fa2": "FlashAttention-2", "torch": "PyTorch"}
 NO_VALUE = "-"
 
 
@@ -303,6 +304,54 @@ def decode(document: Document) -> list[str]:
         "Packing pays for one query. With many rows it changes little; the "
         "table has the rate of packed heads over unpacked ones.", "",
         table(long, ["batch x heads x rows x d", "forward", "backward"]), ""]
+
+
+def serving(document: Document) -> list[str]:
+    """Decoding by where keys lie, latent vectors, and ragged batches."""
+    element, (heads, kv_heads) = 2, map(int, document["heads"].split("/"))
+
+    def rate(one: Entry, name: str) -> str:
+        size = (2 * one["batch"] * one["keys"] * kv_heads
+                * document["head_dim"] * element)
+        narrow = 2 if name.startswith("eight bits") else 1
+        return (f"{size / narrow / one['us'][name] / 1e3:.0f}"
+                if name in one["us"] else "-")
+
+    def shape(one: Entry) -> str:
+        return f"{one['batch']} x {one['keys']}"
+
+    places = list(document["caches"][0]["us"])
+    peers = list(document["steps"][0]["us"])
+    of_latent = list(document["latent"][0]["us"])
+    ways = list(document["mixed"][0]["us"])
+    return [
+        *source(document),
+        f"A step has one query for each sequence, {heads} heads over "
+        f"{kv_heads} and head dimension {document['head_dim']} in "
+        f"{document['dtype']}. Rates are GB/s of K and V, each byte read once.",
+        "", table([[shape(one), *(rate(one, name) for name in peers)]
+                   for one in document["steps"]],
+                  ["batch x keys", *map(name_of, peers)]), "",
+        "The same cache by where its keys lie. \"Eight bits\" has queries of "
+        "eight bits too, \"eight bits of keys\" queries of 16.", "",
+        table([[shape(one), *(rate(one, name) for name in places)]
+               for one in document["caches"]], ["batch x keys", *places]), "",
+        "Latent vectors: 128 query heads on one, 576 columns, of which values "
+        "are the first 512. Microseconds.", "",
+        table([[shape(one), *(f"{one['us'][name]:.0f}" for name in of_latent)]
+               for one in document["latent"]], ["batch x keys", *of_latent]),
+        "", "Ragged batches beside PyTorch's `varlen_attn`, TFLOP/s of visible "
+        "pairs.", "",
+        table([[one["direction"], one["case"], f"{one['tflops'][OURS]:.0f}",
+                f"{one['tflops']['torch']:.0f}",
+                f"{one['tflops'][OURS] / one['tflops']['torch']:.2f}"]
+               for one in document["ragged"]],
+              ["direction", "sequences", "attn", "PyTorch", "attn / PyTorch"]),
+        "", "Prefills and decodes of one step, pages of 64 tokens, in "
+        "microseconds. PyTorch's keys were gathered before.", "",
+        table([[one["case"], *(f"{one['us'][name]:.0f}" for name in ways)]
+               for one in document["mixed"]],
+              ["step", *map(name_of, ways)]), ""]
 
 
 def precision(f32: Document, f8: Document) -> list[str]:
