@@ -237,8 +237,11 @@ class Case:
                                    wanted):
             scale = self.floats[name].abs().max().item() if (
                 name in self.floats) else 1.0
-            checks.append((name, got, want, size * max(scale, 1.0),
-                           limits[1]))
+            least = size * max(scale, 1.0)
+            if name == "alibi_slopes" and pairs is not None:
+                # A pair adds its own gradient times a distance.
+                least = (pairs * (self.j - self.i)).norm().item()
+            checks.append((name, got, want, least, limits[1]))
         for name, got, want, least, limit in checks:
             if got is None or want is None:
                 continue
