@@ -226,8 +226,9 @@ def bind_ragged(direction: str, named: dict[str, Array],
                 captured: Any, *more: Any) -> Binding:
     """attn_forward_bind or attn_backward_bind of sequences that lie one behind
     the other: of the arrays of the direction, those that are there, and the
-    offsets of queries and keys, or what tells of keys in a cache.  `options` is a `_ragged.Options`, `captured`
-    what `_launch` says of clauses, `more` what the request has besides."""
+    offsets of queries and keys, or what tells of keys in a cache.  `options`
+    is a `_ragged.Options`, `captured` what `_launch` says of clauses, `more`
+    what the request has besides."""
     _cache.ready()
     clauses, described = captured
     kind = _native.REQUESTS[direction]

@@ -232,6 +232,12 @@ def _made(sizes: tuple[int, ...], given: dict[str, Any]) -> _Maker:
     return maker
 
 
+def asked_of_cache(softcap: Optional[float], *scales: Any) -> dict[str, Any]:
+    """What a call on a cache asks for, of a soft cap and scales of q, k and v."""
+    return {name: value for name, value in (
+        ("softcap", softcap), *zip(SCALED, scales)) if value is not None}
+
+
 def scale_like(value: Any, q: Any, argument: str) -> Any:
     """A scale of an operand as an array of rank 2, on the GPU of q: numbers,
     and tensors with one of them, become [1, 1], and one for each key head a

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 from . import _clauses, _kept
 from ._arrays import Library
@@ -19,15 +19,26 @@ from ._libraries import library_of
 from ._problem import mask_name, scale_number
 from ._torch_arrays import TorchLibrary
 from ._torch_clause_path import make_clause_path
-from ._torch_path import Paths, make_gradient_path, make_path
-from ._torch_placed_path import make_placed_path
+from ._torch_path import GradientPath, make_gradient_path, make_path
+from ._torch_placed_path import PlacedPath, make_placed_path
 
 #: What JAX is told who asks for weights.
 NOT_KEPT = ("weights are not kept for JAX; attn.forward and attn.backward "
             "keep them for PyTorch and CuPy")
 
 
-#: What calls on tensors of a type go through first: see `_torch_path`.
+class Paths(NamedTuple):
+    """What later calls on tensors go through first: see `_torch_path`."""
+
+    forward: Callable[..., Any]
+    backward: GradientPath
+    clauses: Callable[..., Any]
+    placed: PlacedPath
+    #: Whether somebody would want a gradient of q, k or v.
+    wants_gradient: Callable[[Any, Any, Any], bool]
+
+
+#: Those of a type of tensors.
 paths: dict[type, Paths] = {}
 
 
@@ -39,6 +50,16 @@ def open_paths(kind: type, library: Library) -> None:
                             library.wants_gradient)
 
 
+def paths_of(q: Any) -> Optional[Paths]:
+    """Those of its type, which are opened if need be; None of other arrays
+    than tensors."""
+    short = paths.get(type(q))
+    if short is None:
+        open_paths(type(q), library_of(q))
+        short = paths.get(type(q))
+    return short
+
+
 def launch_clauses(q: Any, k: Any, v: Any, *, mask: str,
                    scale: Optional[float], lse_words: int,
                    schedule: Optional[str], block_mask: Optional[BlockMask],
@@ -47,10 +68,7 @@ def launch_clauses(q: Any, k: Any, v: Any, *, mask: str,
                    precision: Optional[str] = None) -> tuple[Any, ...]:
     """`launch` of clauses or lists, gradients not considered: o and so many
     words of lse.  Tensors go the short way from the second call on."""
-    short = paths.get(type(q))
-    if short is None:
-        open_paths(type(q), library_of(q))
-        short = paths.get(type(q))
+    short = paths_of(q)
     if short is not None and (block_mask is None
                               or isinstance(block_mask, BlockMask)):
         return tuple(short.clauses(q, k, v, (

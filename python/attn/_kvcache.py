@@ -24,8 +24,7 @@ from ._arrays import Array, type_name
 from ._block_lists import describe_elements
 from ._errors import UnsupportedError
 from ._problem import mask_of_server, scale_number
-from ._libraries import library_of
-from ._ragged import longest_of
+from ._ragged import longest_of, table_of
 from ._torch_ops import (EIGHT_BITS, TAGS, _library, _no_lse, _result_dtype,
                          nobody_looks)
 from ._dlpack import row_major
@@ -77,10 +76,7 @@ def _launched(q: Tensor, k_cache: Tensor, v_cache: Optional[Tensor],
     heads_first = [_heads_first(each) for each in (q, k_cache)]
     values = None if v_cache is None else _heads_first(v_cache)
     clauses = None
-    asked = {name: value for name, value in (
-        ("softcap", softcap), *zip(_clauses.SCALED,
-                                   (q_scale, k_scale, v_scale)))
-        if value is not None}
+    asked = _clauses.asked_of_cache(softcap, q_scale, k_scale, v_scale)
     if asked:
         keys = k_cache.shape[1] * (1 if page_table is None
                                    else page_table.shape[1])
@@ -325,10 +321,7 @@ def attention_with_kvcache(
     Nothing waits for the GPU: a captured CUDA graph is right for the lengths
     and pages that it finds when it is replayed.  There are no gradients.
     """
-    if page_table is not None and block_table is not None:
-        raise ValueError("expects page_table or block_table, which are the "
-                         "same, but got both")
-    table = block_table if page_table is None else page_table
+    table = table_of(page_table, block_table)
     beside = (cache_seqlens, table, q_descale, k_descale, v_descale)
     options = (causal, softmax_scale, *window_size, softcap, num_splits,
                return_softmax_lse, schedule, v_head_dim)
@@ -408,9 +401,7 @@ def _as_before(q: Tensor, k_cache: Tensor, v_cache: Tensor,
 def _remember(q: Tensor, k_cache: Tensor, v_cache: Tensor,
               beside: Sequence[Any], options: tuple[Any, ...], o: Tensor,
               call: _launch.Call) -> None:
-    if type(q) not in _forward.paths:
-        _forward.open_paths(type(q), library_of(q))
-    short = _forward.paths.get(type(q))
+    short = _forward.paths_of(q)
     if short is not None:
         short.placed.remember(q, k_cache, v_cache, once(beside),
                               _key_of(beside, options), o, call)

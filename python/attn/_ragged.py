@@ -138,6 +138,14 @@ def check_cache(q: Array, k: Array, v: Array, places: dict[str, Array]) -> None:
                          f"{table.shape}")
 
 
+def table_of(page_table: Any, block_table: Any) -> Any:
+    """The one that is given, by either of its names, or None."""
+    if page_table is not None and block_table is not None:
+        raise ValueError("expects page_table or block_table, which are the "
+                         "same, but got both")
+    return block_table if page_table is None else page_table
+
+
 def longest_of(value: Any, name: str) -> int:
     number = integer(value, name)
     if number < 0:

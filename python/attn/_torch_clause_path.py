@@ -14,9 +14,8 @@ from typing import Any, Callable, Hashable, Optional
 from . import _launch, _native
 from ._block_mask import BlockMask
 from ._clauses import Clauses
-from ._dlpack import row_major
 from ._torch_arrays import TorchLibrary
-from ._torch_path import LEAST_ADDRESS, ROW_BITS, Bound, was_freed
+from ._torch_path import LEAST_ADDRESS, ROW_BITS, Bound, bound_of, was_freed
 
 #: Mask, scale, words of lse, machine, schedule, precision.
 Options = tuple[Any, ...]
@@ -42,11 +41,7 @@ def make_clause_path(library: TorchLibrary) -> Callable[..., Any]:
             schedule=schedule, precision=precision, block_mask=lists,
             clauses=clauses)
         if key is not None:
-            binding, o = call.binding, results[0]
-            _launch.remember(table, key, Bound(
-                binding.handle, binding.count, binding.pack, call.sizes,
-                call.strides, o.dtype, o.device, o.get_device(),
-                call.lse_sizes, row_major(call.lse_sizes), words, binding))
+            _launch.remember(table, key, bound_of(call, results[0]))
         return results
 
     def path(q: Any, k: Any, v: Any, options: Options,

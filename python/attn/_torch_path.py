@@ -46,6 +46,15 @@ class Bound(NamedTuple):
     binding: Binding  # lives as long as the entry
 
 
+def bound_of(call: _launch.Call, o: Any) -> Bound:
+    """Of a call that was bound, and the o that it gave."""
+    binding = call.binding
+    return Bound(binding.handle, binding.count, binding.pack, call.sizes,
+                 call.strides, o.dtype, o.device, o.get_device(),
+                 call.lse_sizes, row_major(call.lse_sizes), call.lse_words,
+                 binding)
+
+
 #: Sizes, strides and type of what is allocated.
 _Place = tuple[tuple[int, ...], tuple[int, ...], Any]
 
@@ -98,11 +107,7 @@ def make_path(library: TorchLibrary) -> Callable[[Any, Any, Any, _Options],
             machine=machine, schedule=schedule, precision=precision)
         o = results[0]
         if key is not None:
-            binding = call.binding
-            _launch.remember(table, key, Bound(
-                binding.handle, binding.count, binding.pack, call.sizes,
-                call.strides, o.dtype, o.device, o.get_device(),
-                call.lse_sizes, row_major(call.lse_sizes), lse_words, binding))
+            _launch.remember(table, key, bound_of(call, o))
         return results if lse_words else o
 
     def path(q: Any, k: Any, v: Any, options: _Options) -> Any:
@@ -281,14 +286,3 @@ def make_gradient_path(library: TorchLibrary) -> GradientPath:
         return dq, dk, dv
 
     return GradientPath(gradients, remember, remember_launch)
-
-
-class Paths(NamedTuple):
-    """What later calls on tensors go through first."""
-
-    forward: Callable[..., Any]
-    backward: GradientPath
-    clauses: Callable[..., Any]
-    placed: Any  # _torch_placed_path.PlacedPath
-    #: Whether somebody would want a gradient of q, k or v.
-    wants_gradient: Callable[[Any, Any, Any], bool]

@@ -12,9 +12,8 @@ import ctypes
 from typing import Any, Callable, Hashable, NamedTuple, Optional, Sequence
 
 from . import _launch, _native
-from ._dlpack import row_major
 from ._torch_arrays import TorchLibrary
-from ._torch_path import LEAST_ADDRESS, ROW_BITS, Bound, was_freed
+from ._torch_path import LEAST_ADDRESS, ROW_BITS, Bound, bound_of, was_freed
 
 
 def _rows_first(of_heads: tuple[int, ...]) -> tuple[int, ...]:
@@ -72,13 +71,10 @@ def make_placed_path(library: TorchLibrary) -> PlacedPath:
         kind = kind_of(q, k, v, beside, options)
         if kind is None or o.data_ptr() & ROW_BITS:
             return
-        binding = call.binding
         try:
-            _launch.remember(table, kind[0], Bound(
-                binding.handle, binding.count, binding.pack,
-                _rows_first(call.sizes), _rows_first(call.strides), o.dtype,
-                o.device, o.get_device(), call.lse_sizes,
-                row_major(call.lse_sizes), call.lse_words, binding))
+            _launch.remember(table, kind[0], bound_of(call, o)._replace(
+                sizes=_rows_first(call.sizes),
+                strides=_rows_first(call.strides)))
         except TypeError:  # an option that is a list
             return
 

@@ -40,10 +40,7 @@ def _kernel(q: Tensor, k_cache: Tensor, v_cache: Tensor, cu_seqlens_q: Tensor,
             softcap: Optional[float], with_lse: bool, schedule: Optional[str],
             q_scale: Optional[Tensor] = None, k_scale: Optional[Tensor] = None,
             v_scale: Optional[Tensor] = None) -> tuple[Tensor, Tensor]:
-    asked = {name: value for name, value in (
-        ("softcap", softcap), *zip(_clauses.SCALED,
-                                   (q_scale, k_scale, v_scale)))
-        if value is not None}
+    asked = _clauses.asked_of_cache(softcap, q_scale, k_scale, v_scale)
     options = _ragged.Options(mask, scale, None, schedule, None,
                               (int(longest_q), int(longest_k)))
     with torch.no_grad():

@@ -8,7 +8,7 @@ from typing import Any, Callable, Optional, Sequence
 from ._errors import UnsupportedError
 from ._libraries import library_of
 from ._problem import mask_of_server, scale_number
-from ._ragged import Cache, Options, launch, longest_of
+from ._ragged import Cache, Options, launch, longest_of, table_of
 
 #: What peers take and no kernel does yet.
 _NOT_YET = {
@@ -19,10 +19,7 @@ _NOT_YET = {
 def _cache_of(cu_seqlens_k: Any, seqused_k: Any, page_table: Any,
               block_table: Any) -> Optional[Cache]:
     """Where keys lie, if not one behind the other."""
-    if page_table is not None and block_table is not None:
-        raise ValueError("expects page_table or block_table, which are the "
-                         "same, but got both")
-    table = block_table if page_table is None else page_table
+    table = table_of(page_table, block_table)
     if seqused_k is None and table is not None:
         raise ValueError("expects seqused_k beside a page_table, but got none")
     if (seqused_k is None) == (cu_seqlens_k is None):

@@ -164,8 +164,8 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = False,
                 with slopes, biases and floats of attn_mask added, -inf where
                 hidden; "weights": their softmax.  Not with block_mask
 
-    Returns o, or (o, lse), and scores behind them.  A row that sees no key has o = 0, lse = -inf and
-    no gradient.
+    Returns o, or (o, lse), and scores behind them.  A row that sees no key has
+    o = 0, lse = -inf and no gradient.
 
     Raises ValueError for shapes, strides and places that are wrong, TypeError
     for types, attn.UnsupportedError if there is no kernel.
