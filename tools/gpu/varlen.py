@@ -71,6 +71,20 @@ def exact(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, causal: bool,
             (weights @ v.abs()).transpose(0, 1))
 
 
+def off_by(o: torch.Tensor, lse: torch.Tensor, tensors: list[torch.Tensor],
+           causal: bool, window: tuple[int, int]) -> Optional[str]:
+    """How far o and lse of one sequence are from those of its q, k and v in
+    fp64, if that is too far."""
+    limit = 2.0 ** (-7 if o.dtype == torch.bfloat16 else -10)
+    truth, truth_lse, size = exact(*tensors, causal, window)
+    worst = ((o.double() - truth).abs() / (size + 1e-30)).max()
+    same = truth_lse == lse
+    off = torch.where(same, 0, (truth_lse - lse).abs()).max()
+    if not worst <= limit or not off <= 1e-3:
+        return f"o is off by {worst:.2e}, lse by {off:.2e}"
+    return None
+
+
 class Problem:
     """Random sequences, and a call."""
 
@@ -131,7 +145,6 @@ class Problem:
 
     def error(self, o: torch.Tensor, lse: torch.Tensor) -> Optional[str]:
         """What is wrong, if anything is."""
-        limit = 2.0 ** (-7 if self.dtype == torch.bfloat16 else -10)
         if not (o[sum(self.queries):] == 77).all():
             return "wrote behind the last sequence"
         query = key = 0
@@ -140,15 +153,11 @@ class Problem:
             query, key = query + queries, key + keys
             if n == self.spoilt or not queries:
                 continue
-            truth, truth_lse, size = exact(self.q[rows], self.k[columns],
-                                           self.v[columns], self.causal,
-                                           self.window)
-            worst = ((o[rows].double() - truth).abs() / (size + 1e-30)).max()
-            same = truth_lse == lse[:, rows]
-            off = torch.where(same, 0, (truth_lse - lse[:, rows]).abs()).max()
-            if not worst <= limit or not off <= 1e-3:
-                return (f"sequence {n} of {queries} x {keys}: o is off by "
-                        f"{worst:.2e}, lse by {off:.2e}")
+            tensors = [self.q[rows], self.k[columns], self.v[columns]]
+            wrong = off_by(o[rows], lse[:, rows], tensors, self.causal,
+                           self.window)
+            if wrong:
+                return f"sequence {n} of {queries} x {keys}: {wrong}"
         return None
 
 
