@@ -2,6 +2,8 @@
 
 #include "Harness/BuiltKernel.h"
 
+#include "attn/Schedule/Plan.h"
+
 #include <limits>
 
 using namespace mlir;
@@ -73,6 +75,19 @@ void BuiltKernel::check(FlashCase &flash, InterpreterOptions options) {
   }
   EXPECT_EQ(counted.global, outcome.traffic.global);
   EXPECT_EQ(counted.smem, outcome.traffic.smem);
+}
+
+void BuiltKernel::checkPromise(FlashCase &flash, const std::string &schedule) {
+  const Tiles &tiles = flash.tiles;
+  std::string error;
+  std::optional<Plan> plan =
+      planFor(flash.problem, *findMachine("h100_sxm"), schedule, tiles, error);
+  ASSERT_TRUE(plan) << error;
+  OwningOpRef<ModuleOp> module = buildFlash(context, flash.problem, tiles);
+  Outcome outcome = flash.run(*module->getOps<tile::KernelOp>().begin());
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_EQ(outcome.traffic.global, plan->bytes.l2) << tiles.str();
+  EXPECT_EQ(outcome.traffic.smem, plan->bytes.smem) << tiles.str();
 }
 
 void BuiltKernel::checkHeads(int64_t headDim, int64_t headDimV,

@@ -31,6 +31,9 @@ protected:
   void check(const Problem &problem, const Tiles &tiles,
              InterpreterOptions options = {});
   void check(FlashCase &flash, InterpreterOptions options = {});
+  /// What moved is what a plan of that schedule promises: where all keys are
+  /// used, that is what there is at most.
+  void checkPromise(FlashCase &flash, const std::string &schedule);
   /// In both types, with heads of their own, grouped and one for all, and two
   /// batch entries; with and without LSE.
   void checkHeads(int64_t headDim, int64_t headDimV, const Tiles &withLse,

@@ -52,6 +52,20 @@ static std::string moduleOf(const Problem &p, const std::string &text,
          q + ", " + k + ", " + v + " -> " + o + "\n  return %o : " + o + "\n}";
 }
 
+std::string attn::readByDistance(const std::string &capture,
+                                 const std::string &type) {
+  return "captures(" + capture + " : " + type + R"()
+      score (%z : f32, %b, %h, %i, %j, %nq, %nk, %x) {
+        %d = arith.subi %i, %j : index
+        %p = arith.addi %d, %nk : index
+        %t = attn.read %x[%p, %h] : )" +
+         type + R"(
+        %s = arith.addf %z, %t : f32
+        %r = math.tanh %s : f32
+        attn.yield %r : f32
+      })";
+}
+
 ClauseCase::ClauseCase(MLIRContext &context, const Problem &problem,
                        const std::string &text,
                        const std::vector<std::string> &captures, uint64_t seed,

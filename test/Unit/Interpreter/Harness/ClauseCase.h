@@ -19,6 +19,10 @@
 
 namespace attn {
 
+/// The clauses of a score that reads a table [queries + keys, heads] of that
+/// type by distance, behind which is a function.
+std::string readByDistance(const std::string &capture, const std::string &type);
+
 class ClauseCase {
 public:
   /// `text` is what stands behind the operands of `attn.forward`, with captures

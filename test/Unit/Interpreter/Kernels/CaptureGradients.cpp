@@ -66,19 +66,7 @@ protected:
   /// Read by distance, behind a function of scores.
   static Asked table(const Problem &p) {
     std::string type = "tensor<" + number(p.queries + p.keys) + "x4xf32>";
-    return {"captures(%x0 : " + type +
-                R"()
-        score (%z : f32, %b, %h, %i, %j, %nq, %nk, %x) {
-          %d = arith.subi %i, %j : index
-          %p = arith.addi %d, %nk : index
-          %t = attn.read %x[%p, %h] : )" +
-                type + R"(
-          %s = arith.addf %z, %t : f32
-          %r = math.tanh %s : f32
-          attn.yield %r : f32
-        })",
-            {type},
-            {0}};
+    return {readByDistance("%x0", type), {type}, {0}};
   }
 
   /// One of each kind: factors of a head that are read twice, of a query, of a

@@ -12,7 +12,6 @@
 #include "Harness/KernelDraws.h"
 
 #include "attn/Schedule/KeyParts.h"
-#include "attn/Schedule/Plan.h"
 
 #include "../../Share.h"
 
@@ -177,15 +176,7 @@ protected:
   void checkMost(const Problem &problem, const Tiles &tiles) {
     FlashCase flash(problem, tiles);
     flash.place(++seed, /*usesAll=*/true);
-    std::string error;
-    std::optional<Plan> plan =
-        planFor(problem, *findMachine("h100_sxm"), "flash", tiles, error);
-    ASSERT_TRUE(plan) << error;
-    OwningOpRef<ModuleOp> module = buildFlash(context, problem, tiles);
-    Outcome outcome = flash.run(*module->getOps<tile::KernelOp>().begin());
-    EXPECT_EQ(outcome.error, "");
-    EXPECT_EQ(outcome.traffic.global, plan->bytes.l2) << tiles.str();
-    EXPECT_EQ(outcome.traffic.smem, plan->bytes.smem) << tiles.str();
+    checkPromise(flash, "flash");
   }
 };
 

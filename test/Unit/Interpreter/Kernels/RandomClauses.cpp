@@ -94,16 +94,7 @@ void ClauseDraws::table() {
   const Problem &p = drawn.problem;
   std::string type =
       "tensor<" + size(p.queries + p.keys) + size(p.heads) + "f32>";
-  drawn.text += "captures(" + capture(type) + " : " + type + R"()
-      score (%z : f32, %b, %h, %i, %j, %nq, %nk, %x) {
-        %d = arith.subi %i, %j : index
-        %p = arith.addi %d, %nk : index
-        %t = attn.read %x[%p, %h] : )" +
-                type + R"(
-        %s = arith.addf %z, %t : f32
-        %r = math.tanh %s : f32
-        attn.yield %r : f32
-      } )";
+  drawn.text += readByDistance(capture(type), type) + " ";
   drawn.ofPairs.push_back(last());
 }
 
