@@ -513,9 +513,9 @@ private:
 
   FailureOr<tile::KernelOp> findOrBuild(AttentionOpInterface op,
                                         KernelChoice &choice) {
-    for (auto &[known, kernel] : kernels)
-      if (sameKernel(known, choice))
-        return kernel;
+    for (const Built &known : built)
+      if (sameKernel(known.choice, choice))
+        return known.kernel;
     gpu::GPUModuleOp into = kernelModule.at(op->getLoc());
     choice.request.name = kernelModule.uniqueName(kernelName(choice));
     OpBuilder builder(op->getContext());
@@ -531,7 +531,11 @@ private:
     kernel->setAttr("machine", machineAttr);
     kernel->setAttr(kProblemAttr,
                     problemAttr(op->getContext(), choice.request.problem));
-    kernels.push_back({choice, kernel});
+    Built one = {choice, copyOf(choice.request.sees),
+                 copyOf(choice.request.score), kernel};
+    one.choice.request.sees = one.sees.get();
+    one.choice.request.score = one.score.get();
+    built.push_back(std::move(one));
     return kernel;
   }
 
@@ -539,7 +543,13 @@ private:
   MachineAttr machineAttr;
   Machine machine;
   KernelModule &kernelModule;
-  std::vector<std::pair<KernelChoice, tile::KernelOp>> kernels;
+  /// What a kernel is known by.
+  struct Built {
+    KernelChoice choice;
+    std::unique_ptr<Region> sees, score;
+    tile::KernelOp kernel;
+  };
+  std::vector<Built> built;
 };
 
 struct AttnToTilePass : attn::impl::AttnToTilePassBase<AttnToTilePass> {

@@ -4,6 +4,8 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/OperationSupport.h"
 
 using namespace mlir;
 using namespace attn;
@@ -20,6 +22,22 @@ gpu::GPUModuleOp KernelModule::at(Location loc) {
   kernels = gpu::GPUModuleOp::create(builder, loc, kModuleName);
   SymbolTable(module).insert(kernels, module.getBody()->begin());
   return kernels;
+}
+
+std::unique_ptr<Region> attn::copyOf(Region *region) {
+  if (!region)
+    return nullptr;
+  auto copy = std::make_unique<Region>();
+  IRMapping mapping;
+  region->cloneInto(copy.get(), mapping);
+  return copy;
+}
+
+bool attn::sameRegion(Region *a, Region *b) {
+  if (!a || !b)
+    return a == b;
+  return OperationEquivalence::isRegionEquivalentTo(
+      a, b, OperationEquivalence::IgnoreLocations);
 }
 
 std::string KernelModule::uniqueName(const std::string &name) {

@@ -10,6 +10,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
 #include <map>
+#include <memory>
 
 namespace attn {
 
@@ -33,6 +34,12 @@ private:
   mlir::ModuleOp module;
   mlir::gpu::GPUModuleOp kernels;
 };
+
+/// A copy of a region, null of none: what an op has goes with the op, and a
+/// kernel is known by it after that.
+std::unique_ptr<mlir::Region> copyOf(mlir::Region *region);
+/// Whether two regions compute the same, or both are none.
+bool sameRegion(mlir::Region *a, mlir::Region *b);
 
 /// An error unless the op, which becomes launches, stands in a function of the
 /// host in that module.

@@ -1,6 +1,7 @@
 //===- KernelRequests.cpp - What kernel an attn op asks for ---------------===//
 
 #include "KernelRequests.h"
+#include "KernelModule.h"
 
 #include "attn/IR/CaptureGradients.h"
 #include "attn/IR/OpenSizes.h"
@@ -88,13 +89,6 @@ FailureOr<std::vector<KernelChoice>> attn::kernelsFor(AttentionOpInterface op,
   return launches;
 }
 
-static bool sameRegion(Region *a, Region *b) {
-  if (!a || !b)
-    return a == b;
-  return OperationEquivalence::isRegionEquivalentTo(
-      a, b, OperationEquivalence::IgnoreLocations);
-}
-
 /// Of ragged sequences; 0 of others.
 static int64_t offsetBits(const Problem &problem) {
   if (!problem.ragged)
@@ -112,11 +106,11 @@ bool attn::sameKernel(const KernelChoice &a, const KernelChoice &b) {
     return std::tuple(
         choice.builder, p.dtype, p.precision, p.headDim, p.headDimV,
         p.mask.kind, p.lse, p.direction, p.deterministic, p.dlse, p.lseLow,
-        p.keepsWeights, p.clauses.sinks, r.gradients, offsetBits(p),
-        p.place.usedKeysBits, p.place.pageRows, kvTypeOf(p), p.scales.q,
-        p.scales.k, p.scales.v, r.tiles.str(), r.launch, r.minBlocksPerSm,
-        r.sms, r.l2Bytes, r.smemBytes, r.scale > 0, r.alignments, flags,
-        blocks.queries, blocks.keys, numbersOf(p.bands));
+        p.keepsWeights, p.valuesOfKeys, p.clauses.sinks, r.gradients,
+        offsetBits(p), p.place.usedKeysBits, p.place.pageRows, kvTypeOf(p),
+        p.scales.q, p.scales.k, p.scales.v, r.tiles.str(), r.launch,
+        r.minBlocksPerSm, r.sms, r.l2Bytes, r.smemBytes, r.scale > 0,
+        r.alignments, flags, blocks.queries, blocks.keys, numbersOf(p.bands));
   };
   return key(a) == key(b) && sameRegion(a.request.sees, b.request.sees) &&
          sameRegion(a.request.score, b.request.score);

@@ -9,7 +9,6 @@
 #include "mlir/Dialect/ControlFlow/IR/ControlFlowOps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
-#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace attn;
@@ -152,13 +151,6 @@ LogicalResult ListConverter::launch(ImplicitLocOpBuilder &b,
                       {sizes.ceilDiv(all, kListingWarps), one, one}, values);
 }
 
-static bool sameRegion(Region *a, Region *b) {
-  if (!a || !b)
-    return a == b;
-  return OperationEquivalence::isRegionEquivalentTo(
-      a, b, OperationEquivalence::IgnoreLocations);
-}
-
 FailureOr<tile::KernelOp>
 ListConverter::findOrBuild(ImplicitLocOpBuilder &b,
                            const ListingRequest &request) {
@@ -171,11 +163,7 @@ ListConverter::findOrBuild(ImplicitLocOpBuilder &b,
   gpu::GPUModuleOp into = kernels.at(b.getLoc());
   one.request = request;
   one.request.name = kernels.uniqueName(listingName(request));
-  if (request.sees) {
-    one.sees = std::make_unique<Region>();
-    IRMapping mapping;
-    request.sees->cloneInto(one.sees.get(), mapping);
-  }
+  one.sees = copyOf(request.sees);
   OpBuilder builder(b.getContext());
   builder.setInsertionPointToEnd(into.getBody());
   one.kernel = buildListing(builder, b.getLoc(), one.request);
