@@ -1,6 +1,7 @@
 //===- Families.cpp - Which tensor cores can do it ------------------------===//
 
 #include "attn/Schedule/Families.h"
+#include "attn/Schedule/Tensor.h"
 #include <algorithm>
 
 using namespace attn;
