@@ -1,7 +1,9 @@
 // Gradients of sequences one behind the other: each is alone, also one without
 // keys or without queries, on both families; what moves is what was promised.
 // RUN: attn-run --on interpreter --machine h100_sxm --schedule "flash_backward, key = 64, query_block = 64, beside = 0, overlap = 1, stages = 2, ordered = 0, short_first = 0, first_stores = 0, persistent = 1" --function gradients --batch 6 --queries 300 --keys 420 --guard %s | FileCheck %s
+// RUN: attn-run --on interpreter --machine h100_sxm --schedule "flash_backward, key = 64, query_block = 64, beside = 0, overlap = 1, stages = 2, ordered = 0, short_first = 0, first_stores = 0, persistent = 1" --function gradients --batch 30 --queries 300 --keys 420 --guard %s | FileCheck %s
 // RUN: attn-run --on interpreter --machine h100_sxm --function gradients --batch 6 --queries 300 --keys 420 --guard %s | FileCheck %s
+// RUN: attn-run --on interpreter --machine h100_sxm --function gradients --batch 30 --queries 300 --keys 420 --guard %s | FileCheck %s
 // RUN: attn-run --on interpreter --machine l4 --schedule "split_backward, query = 64, key_block = 32, query_warps = 4, key = 64, query_block = 32, key_warps = 4, stages = 2, separate = 0" --function gradients --batch 6 --queries 300 --keys 420 --guard %s | FileCheck %s
 // RUN: attn-run --on interpreter --machine h100_sxm --function one_order --guard %s | FileCheck %s
 // RUN: attn-run --on interpreter --machine h100_sxm --function clauses --guard %s | FileCheck %s

@@ -37,6 +37,9 @@ public:
   std::optional<std::string> read(uint64_t address, void *target,
                                   int64_t bytes) const;
 
+  /// What is wrong with an access to bytes that need not have been written.
+  std::optional<std::string> touch(uint64_t address, int64_t bytes) const;
+
   /// Bytes of the allocations that live.
   int64_t allocatedBytes() const;
 

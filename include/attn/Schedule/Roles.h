@@ -20,6 +20,7 @@
 ///   <name>_map                          a tensor map
 ///   <name>_octet_map, <name>_row_map    the same of boxes of 8 rows, and of
 ///   one
+///   <name>_empty_map                    the same of boxes that have no rows
 ///
 /// A row whose arrays are as many as there are parts has their number behind
 /// its name: `o_0`, `o_1_stride_head`.
@@ -151,6 +152,7 @@ enum class Facet {
   map,
   octetMap,
   rowMap,
+  emptyMap,
   stride0,
   stride1,
   stride2,
@@ -163,9 +165,11 @@ enum class Facet {
 inline constexpr Facet kFacets[] = {
     Facet::itself,    Facet::offset,  Facet::strideBatch, Facet::strideHead,
     Facet::strideRow, Facet::map,     Facet::octetMap,    Facet::rowMap,
-    Facet::stride0,   Facet::stride1, Facet::stride2,     Facet::stride3,
-    Facet::size0,     Facet::size1,   Facet::size2,       Facet::size3};
-inline constexpr Facet kMaps[] = {Facet::map, Facet::octetMap, Facet::rowMap};
+    Facet::emptyMap,  Facet::stride0, Facet::stride1,     Facet::stride2,
+    Facet::stride3,   Facet::size0,   Facet::size1,       Facet::size2,
+    Facet::size3};
+inline constexpr Facet kMaps[] = {Facet::map, Facet::octetMap, Facet::rowMap,
+                                  Facet::emptyMap};
 bool isMap(Facet facet);
 inline constexpr Facet kStrides[] = {Facet::strideBatch, Facet::strideHead,
                                      Facet::strideRow};

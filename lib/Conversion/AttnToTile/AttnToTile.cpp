@@ -115,7 +115,10 @@ public:
     if (auto map =
             dyn_cast<tile::TensorMapType>(kernel.getArgumentTypes()[argument]);
         map && isOfSequences(role.role, problem))
-      return windowsOf(b, lookup(role), map.getBoxRows());
+      return role.facet == Facet::emptyMap
+                 ? emptyWindowsOf(b, lookup(role), map.getBoxRows(),
+                                  map.getColumns())
+                 : windowsOf(b, lookup(role), map.getBoxRows());
     if (!values.has(role)) {
       Type type = kernel.getArgumentTypes()[argument];
       if (facts.memory == Memory::strip)

@@ -52,25 +52,39 @@ Value attn::asOneEntry(ImplicitLocOpBuilder &b, Value memref) {
   return castTo(b, memref, view);
 }
 
+static Value valueOf(ImplicitLocOpBuilder &b, OpFoldResult number) {
+  return getValueOrCreateConstantIndexOp(b, b.getLoc(), number);
+}
+
+/// Windows of which the first begins with the view's first element.
+static Value windowsFrom(ImplicitLocOpBuilder &b, Value entry, View view,
+                         int64_t rows) {
+  // One that ends behind each row, and one in front of the first.
+  view.sizes[0] = getAsOpFoldResult(b.createOrFold<arith::AddIOp>(
+      valueOf(b, view.sizes[2]), arith::ConstantIndexOp::create(b, 1)));
+  view.strides[0] = view.strides[2];
+  view.sizes[2] = b.getIndexAttr(rows);
+  return castTo(b, entry, view);
+}
+
 Value attn::windowsOf(ImplicitLocOpBuilder &b, Value entry, int64_t rows) {
   View view = viewOf(b, entry);
-  auto valueOf = [&](OpFoldResult number) {
-    return getValueOrCreateConstantIndexOp(b, b.getLoc(), number);
-  };
   Value height = arith::ConstantIndexOp::create(b, rows);
   Value before =
-      b.createOrFold<arith::MulIOp>(height, valueOf(view.strides[2]));
+      b.createOrFold<arith::MulIOp>(height, valueOf(b, view.strides[2]));
   // It may be negative, which a constant must not be: the highest bit of an
   // address, 0, is none.
   Value address = memref::ExtractAlignedPointerAsIndexOp::create(b, entry);
   Value zero =
       arith::ShRUIOp::create(b, address, arith::ConstantIndexOp::create(b, 63));
-  Value first = b.createOrFold<arith::SubIOp>(valueOf(view.offset), before);
+  Value first = b.createOrFold<arith::SubIOp>(valueOf(b, view.offset), before);
   view.offset = arith::AddIOp::create(b, first, zero).getResult();
-  // One that ends behind each row, and one in front of the first.
-  view.sizes[0] = getAsOpFoldResult(b.createOrFold<arith::AddIOp>(
-      valueOf(view.sizes[2]), arith::ConstantIndexOp::create(b, 1)));
-  view.strides[0] = view.strides[2];
-  view.sizes[2] = b.getIndexAttr(rows);
-  return castTo(b, entry, view);
+  return windowsFrom(b, entry, view, rows);
+}
+
+Value attn::emptyWindowsOf(ImplicitLocOpBuilder &b, Value entry, int64_t rows,
+                           int64_t columns) {
+  View view = viewOf(b, entry);
+  view.sizes[3] = b.getIndexAttr(columns);
+  return windowsFrom(b, entry, view, rows);
 }

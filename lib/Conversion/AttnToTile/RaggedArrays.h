@@ -19,6 +19,12 @@
 // Example: boxes of 64 rows, a sequence of rows 100 to 229.  From row 100 on it
 // is window 164, r = 0; from row 228 on window 230, r = 62: two rows, 62 zeros.
 //
+// A box without rows, as of a sequence without keys, begins behind its window.
+// Of such a box the copy engine reads the first bytes of the map's array all
+// the same (seen on an H200), and those of windows lie before the array, where
+// there need be no memory.  So it is loaded by another map of windows that
+// begins with an array that has rows, whatever they are.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_CONVERSION_ATTNTOTILE_RAGGEDARRAYS_H
@@ -34,6 +40,10 @@ mlir::Value asOneEntry(mlir::ImplicitLocOpBuilder &b, mlir::Value memref);
 /// Windows of so many rows of such an array.
 mlir::Value windowsOf(mlir::ImplicitLocOpBuilder &b, mlir::Value entry,
                       int64_t rows);
+/// What boxes without rows are of, which begins where the array does; some of
+/// its columns will do.
+mlir::Value emptyWindowsOf(mlir::ImplicitLocOpBuilder &b, mlir::Value entry,
+                           int64_t rows, int64_t columns);
 
 } // namespace attn
 

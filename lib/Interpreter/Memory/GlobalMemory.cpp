@@ -56,6 +56,12 @@ std::optional<std::string> GlobalMemory::find(uint64_t address, int64_t bytes,
   return std::nullopt;
 }
 
+std::optional<std::string> GlobalMemory::touch(uint64_t address,
+                                               int64_t bytes) const {
+  Place place;
+  return find(address, bytes, place);
+}
+
 std::optional<std::string>
 GlobalMemory::write(uint64_t address, const void *source, int64_t bytes) {
   if (bytes == 0)

@@ -69,6 +69,12 @@ static std::vector<uint8_t> loadBox(Warp &warp, const Instruction &in,
                        &data[i * width + first * box.elementBytes()], bytes))
       warp.report(in, "global read", *error + " in row " + Twine(box.row + i));
   warp.block.traffic.global += (end - begin) * bytes;
+  // Of a box without rows the copy engine reads the first bytes of the array
+  // all the same; an array of no elements is of memory that the runtime has.
+  if (begin == end && !llvm::is_contained(box.map.array->sizes, 0))
+    if (std::optional<std::string> error =
+            warp.block.memory.touch(box.map.array->address, box.elementBytes()))
+      warp.report(in, "global read", *error + " for a box without rows");
   return data;
 }
 

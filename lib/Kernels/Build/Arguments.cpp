@@ -69,8 +69,8 @@ void Arguments::operand(const NamedRole &array, Type element) {
 }
 
 void Arguments::map(TileBuilder &b, const NamedRole &array, int64_t boxRows,
-                    int64_t columns, Type element) {
-  scalar(array.at(Facet::map),
+                    int64_t columns, Type element, Facet facet) {
+  scalar(array.at(facet),
          TensorMapType::get(b.getContext(), boxRows, columns, element));
 }
 

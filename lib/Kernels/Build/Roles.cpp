@@ -85,6 +85,7 @@ static Type elementOfArgument(const ArgumentRole &role, Type type) {
   case Facet::map:
   case Facet::octetMap:
   case Facet::rowMap:
+  case Facet::emptyMap:
     if (auto map = dyn_cast<tile::TensorMapType>(type))
       return map.getElementType();
     return {};

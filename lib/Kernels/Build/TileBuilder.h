@@ -167,7 +167,7 @@ public:
 
   /// The tensor map of an array.
   void map(TileBuilder &builder, const NamedRole &array, int64_t boxRows,
-           int64_t columns, mlir::Type element);
+           int64_t columns, mlir::Type element, Facet facet = Facet::map);
 
   bool has(const NamedRole &role) const {
     return llvm::is_contained(roles, ArgumentRole(role));

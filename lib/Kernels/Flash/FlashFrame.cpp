@@ -72,6 +72,10 @@ KernelOp FlashFrame::declare() {
     arguments.pointer(kCounterRole, b.getI32Type());
   if (problem.pattern)
     BlockLists::declare(arguments, b);
+  if (needsEmptyMap())
+    RaggedRows::declareEmptyMap(arguments, b, "q", keyRows,
+                                std::min(problem.headDim, problem.headDimV),
+                                element);
   if (problem.ragged)
     RaggedRows::declare(arguments, b, problem);
   Scoring::declare(arguments, b, request);
@@ -94,6 +98,12 @@ Type FlashFrame::outputElement() const {
 
 Value FlashFrame::map(StringRef operand) const {
   return arguments.get(b, mapRole(operand));
+}
+
+Value FlashFrame::emptyMap() const {
+  return needsEmptyMap()
+             ? Value(arguments.get(b, ArgumentRole(Role::q, Facet::emptyMap)))
+             : Value();
 }
 
 Tile FlashFrame::pop(Place message) const { return popTile(b, queue, message); }

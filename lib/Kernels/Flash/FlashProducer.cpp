@@ -59,7 +59,10 @@ private:
                                  f.bufferLoadedK);
     Value map = f.map("k");
     Corner at = Corner::ofKeys(b, map, tile, block * f.key);
-    f.ringLoadedK.load(b, place, map, at.batch, head, at.row, f.bufferLoadedK);
+    at.load(b, map, f.emptyMap(), [&](Value map) {
+      f.ringLoadedK.load(b, place, map, at.batch, head, at.row,
+                         f.bufferLoadedK);
+    });
   }
   void loadValue(Place place, const Tile &tile, Scalar head, Scalar block) {
     if (f.locator)
@@ -67,7 +70,10 @@ private:
                                    f.bufferLoadedV);
     Value map = f.map("v");
     Corner at = Corner::ofKeys(b, map, tile, block * f.key);
-    f.ringLoadedV.load(b, place, map, at.batch, head, at.row, f.bufferLoadedV);
+    at.load(b, map, f.emptyMap(), [&](Value map) {
+      f.ringLoadedV.load(b, place, map, at.batch, head, at.row,
+                         f.bufferLoadedV);
+    });
   }
   void loadQuery(Place place, const Tile &tile) {
     Value map = f.map("q");

@@ -84,7 +84,19 @@ static Corner windowOf(TileBuilder &b, Value map, Scalar first, Scalar end) {
   int64_t rows = cast<TensorMapType>(map.getType()).getBoxRows();
   Scalar behind = first + rows;
   Scalar window = b.min(end, behind);
-  return {window, behind - window};
+  return {window, behind - window, end <= first};
+}
+
+void Corner::load(TileBuilder &b, Value map, Value emptyMap,
+                  llvm::function_ref<void(Value map)> start) const {
+  if (!Value(isEmpty))
+    return start(map);
+  auto startBy = [&](Value map) -> SmallVector<Value> {
+    start(map);
+    return {};
+  };
+  b.choose(
+      isEmpty, [&] { return startBy(emptyMap); }, [&] { return startBy(map); });
 }
 
 Corner Corner::ofQueries(TileBuilder &b, Value map, const Tile &tile,

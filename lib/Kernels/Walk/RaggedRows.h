@@ -36,6 +36,14 @@ public:
       : arguments(&arguments), tileRows(tileRows), ownsKeys(ownsKeys),
         areKeysOfCache(!areKeysRagged(problem)) {}
 
+  /// Declares a map of boxes without rows, of an array that has rows where a
+  /// tile has some.  Gradients need none: who sees nothing makes no step there.
+  static void declareEmptyMap(Arguments &arguments, TileBuilder &builder,
+                              const NamedRole &array, int64_t boxRows,
+                              int64_t columns, mlir::Type element) {
+    arguments.map(builder, array, boxRows, columns, element, Facet::emptyMap);
+  }
+
   /// Slots of all sequences.
   Scalar slots(TileBuilder &builder) const;
   /// The tile of a slot of that head; its rows begin behind the last one of
@@ -71,6 +79,11 @@ private:
 /// and row: of a sequence those of a window (RaggedArrays.h).
 struct Corner {
   Scalar batch, row;
+  Scalar isEmpty = {}; ///< of a sequence: whether the box has no rows
+
+  /// Loads it by its map, or by that of boxes without rows where it has none.
+  void load(TileBuilder &builder, mlir::Value map, mlir::Value emptyMap,
+            llvm::function_ref<void(mlir::Value map)> start) const;
 
   /// Of queries from a row of the tile's head on, and of keys.
   static Corner ofQueries(TileBuilder &builder, mlir::Value map,

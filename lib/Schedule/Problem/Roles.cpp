@@ -133,6 +133,8 @@ static std::string_view suffixOf(Facet facet) {
     return "_octet_map";
   case Facet::rowMap:
     return "_row_map";
+  case Facet::emptyMap:
+    return "_empty_map";
   case Facet::stride0:
     return "_stride_0";
   case Facet::stride1:

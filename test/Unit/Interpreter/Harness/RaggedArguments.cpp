@@ -50,9 +50,11 @@ RaggedArguments::of(const ArgumentRole &role, Type type, double scale,
   if (auto map = dyn_cast<tile::TensorMapType>(type)) {
     int64_t height = map.getBoxRows();
     int64_t bytes = map.getElementType().getIntOrFloatBitWidth() / 8;
-    return TensorMapArgument{address - uint64_t(height * pitch * bytes),
-                             {rows.rows + 1, rows.heads, height, rows.columns},
-                             {pitch, rows.columns, pitch, 1}};
+    bool isEmpty = role.facet == Facet::emptyMap;
+    return TensorMapArgument{
+        address - uint64_t(isEmpty ? 0 : height * pitch * bytes),
+        {rows.rows + 1, rows.heads, height, map.getColumns()},
+        {pitch, rows.columns, pitch, 1}};
   }
   int64_t value = 0;
   bool isStatistic = role.facts().element == Element::f32;
