@@ -40,8 +40,7 @@ ROUNDS, CALLS, LIMIT = 9, 50, 2e-2
 SCHEDULES = tuple(
     f"flash, query = {query}, key = {key}, stages = {stages}, packed = 4, "
     f"overlap = {overlap}, persistent = 1" for query, key, stages, overlap in (
-        (128, 128, 2, 1), (192, 80, 3, 1), (192, 64, 4, 1), (128, 64, 4, 1),
-        (128, 128, 2, 0), (64, 128, 3, 1)))
+        (128, 128, 2, 1), (128, 64, 4, 1), (64, 128, 3, 1), (128, 128, 2, 0)))
 Call = Callable[[], Any]
 Sequence = tuple[int, int]  # queries, and keys of which its queries are last
 
@@ -166,7 +165,7 @@ def main() -> int:
                 try:
                     error = (one() - exact[way]).abs().max().item()
                     show(name, way, us=of_graph(one), error=round(error, 5))
-                except (ValueError, RuntimeError) as refused:
+                except ValueError as refused:
                     show(name, way, refused=str(refused)[:200])
                     continue
                 wrong += not error < LIMIT

@@ -40,14 +40,11 @@ protected:
     return masks[draw(0, 4)];
   }
 
-  /// Three warpgroups have few registers.
-  static int64_t mostKeys(int64_t query) { return query == 192 ? 64 : 128; }
-
   Tiles drawTiles() {
-    int64_t query = 64 * draw(1, 3);
-    int64_t most = query == 128 ? 3 : 2;
+    int64_t query = 64 * draw(1, 2);
+    int64_t most = query == 64 ? 2 : 3;
     Tiles tiles = {{"query", query},
-                   {"key", 16 * draw(1, mostKeys(query) / 16)},
+                   {"key", 16 * draw(1, 8)},
                    {"stages", draw(2, 3)},
                    {"packed", int64_t(1) << draw(1, most)}};
     if (draw(0, 1))
@@ -115,8 +112,7 @@ protected:
       p.mask = {MaskKind::causalBottomRight};
     if (isPaged) {
       // Which blocks of powers of two divide, or the reverse.
-      tiles.set("key", std::min(int64_t(16) << draw(0, 3),
-                                mostKeys(tiles.get("query"))));
+      tiles.set("key", 16 << draw(0, 3));
       p.place.pageRows = 8 << draw(0, 4);
       p.keys = roundUp(p.keys, p.place.pageRows);
     }
