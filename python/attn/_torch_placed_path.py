@@ -25,10 +25,10 @@ class PlacedPath(NamedTuple):
     #: (o, and lse if it was asked for); None for a call of a new kind.
     launch: Callable[[Any, Any, Any, Sequence[Any], Hashable, Any],
                      Optional[tuple[Any, ...]]]
-    #: Calls like this one, which gave these results, need no more than this
-    #: launch.
+    #: Calls like this one, which gave these results, need no more than the
+    #: launch that it is bound to.
     remember: Callable[[Any, Any, Any, Sequence[Any], Hashable, Any,
-                        Sequence[Any], Binding], None]
+                        Sequence[Any], Any], None]
 
 
 def _bound_of(binding: Binding, results: Sequence[Any]) -> Bound:
@@ -82,12 +82,12 @@ def make_placed_path(library: TorchLibrary) -> PlacedPath:
 
     def remember(q: Any, k: Any, v: Any, beside: Sequence[Any],
                  options: Hashable, out: Any, results: Sequence[Any],
-                 binding: Binding) -> None:
+                 call: Any) -> None:
         kind = kind_of(q, k, v, beside, options, out)
         if kind is None or results[0].data_ptr() & ROW_BITS:
             return
         try:
-            _launch.remember(table, kind[0], _bound_of(binding, results))
+            _launch.remember(table, kind[0], _bound_of(call.binding, results))
         except TypeError:  # an option that is a list
             return
 

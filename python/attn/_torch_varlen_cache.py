@@ -141,8 +141,7 @@ class Kind:
         short = _forward.paths_of(self.tensors[0])
         if short is not None:
             short.placed.remember(*self.tensors, self.beside, self.key,
-                                  self.out, found.results,
-                                  found.call.binding)
+                                  self.out, found.results, found.call)
 
 
 def needs_gradient(*tensors: Any) -> bool:
