@@ -329,7 +329,7 @@ def attention_with_kvcache(
                                  k_descale, v_descale),
             (causal, softmax_scale, *window_size, softcap, num_splits,
              return_softmax_lse, schedule, v_head_dim, max_seqlen_q))
-        results = kind and kind.launch()
+        results = kind.launch() if kind else None
         if results is not None:
             return results if return_softmax_lse else results[0]
     _check_tensors(q, k_cache, v_cache, cu_seqlens_q is not None)
@@ -355,7 +355,7 @@ def attention_with_kvcache(
     if cu_seqlens_q is not None:
         longest = q.shape[0] if max_seqlen_q is None else max_seqlen_q
         o, *words = _torch_varlen_cache.run(
-            kind, q, k_cache, v_cache, cu_seqlens_q, lengths, table, longest, 0,
+            kind, q, k_cache, values, cu_seqlens_q, lengths, table, longest, 0,
             *more)
         return (o, *words) if return_softmax_lse else o
     arguments = (q, k_cache, v_cache, lengths, table, *more, v_head_dim)

@@ -104,7 +104,7 @@ def attention_varlen(
             q, k, v, (cu_seqlens_q, seqused_k, table_of(page_table, block_table)),
             ("varlen", causal, softmax_scale, *window_size, softcap,
              return_softmax_lse, schedule, max_seqlen_q, max_seqlen_k), out)
-        results = kind and kind.launch()
+        results = kind.launch() if kind else None
         if results is not None:
             return results if return_softmax_lse else results[0]
     given = {"seqused_q": seqused_q, "block_mask": block_mask,
