@@ -13,20 +13,18 @@ once is right for whatever they hold when it is replayed.
 
 from __future__ import annotations
 
-import itertools
 from typing import Any, Optional, Sequence
 
 import torch
 from torch import Tensor
 
-from . import _clauses, _forward, _launch, _torch_varlen_cache
+from . import _clauses, _launch, _torch_varlen_cache
 from ._arrays import Array, type_name
 from ._block_lists import describe_elements
 from ._errors import UnsupportedError
 from ._problem import mask_of_server, scale_number
-from ._ragged import longest_of, table_of
-from ._torch_ops import (EIGHT_BITS, TAGS, _library, _no_lse, _result_dtype,
-                         nobody_looks)
+from ._ragged import Launched, longest_of, table_of
+from ._torch_ops import EIGHT_BITS, TAGS, _library, _no_lse, _result_dtype
 from ._dlpack import row_major
 from ._launch import result_strides
 
@@ -51,10 +49,9 @@ def _kernel(q: Tensor, k_cache: Tensor, v_cache: Optional[Tensor],
             cache_seqlens: Tensor, page_table: Optional[Tensor], mask: str,
             scale: Optional[float], softcap: Optional[float], with_lse: bool,
             schedule: Optional[str], *more: Any) -> tuple[Tensor, Tensor]:
-    results, _, _ = _launched(q, k_cache, v_cache, cache_seqlens, page_table,
-                              mask, scale, softcap, with_lse, schedule, *more)
-    o = _heads_first(results[0])
-    return (o, results[1]) if with_lse else (o, _no_lse(q))
+    results = _launched(q, k_cache, v_cache, cache_seqlens, page_table, mask,
+                        scale, softcap, with_lse, schedule, *more).results
+    return results[0], results[1] if with_lse else _no_lse(q)
 
 
 def _launched(q: Tensor, k_cache: Tensor, v_cache: Optional[Tensor],
@@ -64,8 +61,7 @@ def _launched(q: Tensor, k_cache: Tensor, v_cache: Optional[Tensor],
               k_scale: Optional[Tensor] = None,
               v_scale: Optional[Tensor] = None,
               v_head_dim: Optional[int] = None
-              ) -> tuple[tuple[Any, ...], _launch.Call, list[Any]]:
-    """Results with heads first, what was bound, and what clauses read."""
+              ) -> Launched:
     def place(stream: int, device: int) -> _launch.Placed:
         named = [("used_keys", cache_seqlens)]
         if page_table is not None:
@@ -87,7 +83,8 @@ def _launched(q: Tensor, k_cache: Tensor, v_cache: Optional[Tensor],
         schedule=schedule, clauses=clauses, place_of_rows=place,
         v_head_dim=v_head_dim)
     read = () if clauses is None else clauses.captures
-    return results, call, [capture.array for capture in read]
+    return Launched((_heads_first(results[0]), *results[1:]), call,
+                    [capture.array for capture in read])
 
 
 def _described(tensor: Tensor, name: str, stream: int, device: int) -> Array:
@@ -322,17 +319,17 @@ def attention_with_kvcache(
     and pages that it finds when it is replayed.  There are no gradients.
     """
     table = table_of(page_table, block_table)
-    beside = (cache_seqlens, table, q_descale, k_descale, v_descale)
-    options = (causal, softmax_scale, *window_size, softcap, num_splits,
-               return_softmax_lse, schedule, v_head_dim)
     is_ragged = cu_seqlens_q is not None or max_seqlen_q is not None
     # Of columns of keys the address is that of the keys.
     values = k_cache if v_cache is None else v_cache
-    may_be_quick = (not check and not is_ragged and type(q) is Tensor
-                    and nobody_looks()
-                    and (v_cache is None) != (v_head_dim is None))
-    if may_be_quick:
-        results = _as_before(q, k_cache, values, beside, options)
+    kind = None
+    if not check and (v_cache is None) != (v_head_dim is None):
+        kind = _torch_varlen_cache.quick(
+            q, k_cache, values, (cu_seqlens_q, cache_seqlens, table, q_descale,
+                                 k_descale, v_descale),
+            (causal, softmax_scale, *window_size, softcap, num_splits,
+             return_softmax_lse, schedule, v_head_dim, max_seqlen_q))
+        results = kind.launch() if kind else None
         if results is not None:
             return results if return_softmax_lse else results[0]
     _check_tensors(q, k_cache, v_cache, cu_seqlens_q is not None)
@@ -357,51 +354,14 @@ def attention_with_kvcache(
             schedule if num_splits == 0 else _schedule(num_splits), *scales)
     if cu_seqlens_q is not None:
         longest = q.shape[0] if max_seqlen_q is None else max_seqlen_q
-        o, lse = _torch_varlen_cache.operator(
-            q, k_cache, v_cache, cu_seqlens_q, lengths, table, longest, 0,
+        o, *words = _torch_varlen_cache.run(
+            kind, q, k_cache, values, cu_seqlens_q, lengths, table, longest, 0,
             *more)
-        return (o, lse) if return_softmax_lse else o
+        return (o, *words) if return_softmax_lse else o
     arguments = (q, k_cache, v_cache, lengths, table, *more, v_head_dim)
-    if may_be_quick and not (torch.is_grad_enabled() and any(
-            t.requires_grad for t in (q, k_cache, values))):
-        results, call, read = _launched(*arguments)
-        o = _heads_first(results[0])
-        if [id(each) for each in read] == [id(each) for each in once(scales)]:
-            _remember(q, k_cache, values, beside, options, o, call)
-        return (o, results[1]) if return_softmax_lse else o
+    if kind and not _torch_varlen_cache.needs_gradient(q, k_cache, values):
+        found = _launched(*arguments)
+        kind.remember(found, scales)
+        return found.results if return_softmax_lse else found.results[0]
     o, lse = torch.ops.attn.with_kvcache(*arguments)
     return (o, lse) if return_softmax_lse else o
-
-
-def once(arrays: Sequence[Any]) -> list[Any]:
-    """Those that there are, each once, as clauses capture them."""
-    found: list[Any] = []
-    for array in arrays:
-        if array is not None and not any(each is array for each in found):
-            found.append(array)
-    return found
-
-
-def _key_of(beside: Sequence[Any], options: tuple[Any, ...]
-            ) -> tuple[Any, ...]:
-    """Options, which tensors there are, and which of them are the same."""
-    return (*options, *[each is None for each in beside],
-            *[a is b for a, b in itertools.combinations(beside[2:], 2)])
-
-
-def _as_before(q: Tensor, k_cache: Tensor, v_cache: Tensor,
-               beside: Sequence[Any], options: tuple[Any, ...]
-               ) -> Optional[tuple[Any, ...]]:
-    """The results of a call of a kind that has been checked and bound."""
-    short = _forward.paths.get(type(q))
-    return short and short.placed.launch(q, k_cache, v_cache, once(beside),
-                                         _key_of(beside, options))
-
-
-def _remember(q: Tensor, k_cache: Tensor, v_cache: Tensor,
-              beside: Sequence[Any], options: tuple[Any, ...], o: Tensor,
-              call: _launch.Call) -> None:
-    short = _forward.paths_of(q)
-    if short is not None:
-        short.placed.remember(q, k_cache, v_cache, once(beside),
-                              _key_of(beside, options), o, call)

@@ -278,10 +278,24 @@ def prepare(arrays: dict[str, Any], cu_seqlens_q: Any, cu_seqlens_k: Any,
     return Prepared(named, offsets, captured, handle)
 
 
-def launch(q: Any, k: Any, v: Any, cu_seqlens_q: Any, cu_seqlens_k: Any,
-           options: Options, *, words: int = 0, out: Any = None,
-           asked: Optional[dict[str, Any]] = None, stream: Any = None,
-           cache: Optional[Cache] = None) -> tuple[Any, ...]:
+class Launched(NamedTuple):
+    """o and words of lse, the call that gave them, as it was bound, and the
+    arrays that clauses read."""
+
+    results: tuple[Any, ...]
+    call: Any
+    read: list[Any]
+
+
+def launch(*arrays: Any, **more: Any) -> tuple[Any, ...]:
+    """The results of `launched`."""
+    return launched(*arrays, **more).results
+
+
+def launched(q: Any, k: Any, v: Any, cu_seqlens_q: Any, cu_seqlens_k: Any,
+             options: Options, *, words: int = 0, out: Any = None,
+             asked: Optional[dict[str, Any]] = None, stream: Any = None,
+             cache: Optional[Cache] = None) -> Launched:
     """One call, gradients not considered: o, and so many words of lse."""
     library = library_of(q)
     arrays = {"q": q, "k": k, "v": v}
@@ -318,4 +332,5 @@ def launch(q: Any, k: Any, v: Any, cu_seqlens_q: Any, cu_seqlens_k: Any,
                       *(each.owner for each in prepared.behind)):
             if array is not None:
                 library_of(array).used_on(array, handle)
-    return tuple(results)
+    read = () if captured[0] is None else captured[0].captures
+    return Launched(tuple(results), call._replace(binding=binding), [each.array for each in read])

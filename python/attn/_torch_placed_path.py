@@ -2,8 +2,9 @@
 
 As in `_torch_path`: everything that a launch depends on but addresses is the
 key of a table.  Tensors are the caller's, in which rows come before heads, and
-so is o; nothing is transposed.  Behind q, k and v are those beside them: the
-lengths, the table of pages, and scales, in the order of `_launch.launch`.
+so is o; nothing is transposed.  Behind q, k and v are those beside them:
+offsets of ragged queries, the lengths, the table of pages, and scales, in the
+order of `_launch.launch` and `_ragged.launch`.
 """
 
 from __future__ import annotations
@@ -12,26 +13,32 @@ import ctypes
 from typing import Any, Callable, Hashable, NamedTuple, Optional, Sequence
 
 from . import _launch, _native
+from ._bindings import Binding
 from ._torch_arrays import TorchLibrary
-from ._torch_path import LEAST_ADDRESS, ROW_BITS, Bound, bound_of, was_freed
-
-
-def _rows_first(of_heads: tuple[int, ...]) -> tuple[int, ...]:
-    """Sizes or strides [batch, heads, rows, d] as [batch, rows, heads, d]."""
-    batch, heads, rows, dim = of_heads
-    return batch, rows, heads, dim
+from ._torch_path import LEAST_ADDRESS, ROW_BITS, Bound, was_freed
 
 
 class PlacedPath(NamedTuple):
-    """Of both the first arguments are q, k, v, the tensors beside them, and
-    whatever else a launch depends on."""
+    """Of both the first arguments are q, k, v, the tensors beside them,
+    whatever else a launch depends on, and where o is to be written, or None."""
 
     #: (o, and lse if it was asked for); None for a call of a new kind.
-    launch: Callable[[Any, Any, Any, Sequence[Any], Hashable],
+    launch: Callable[[Any, Any, Any, Sequence[Any], Hashable, Any],
                      Optional[tuple[Any, ...]]]
-    #: Calls like this one, which gave that o, need no more than this launch.
+    #: Calls like this one, which gave these results, need no more than the
+    #: launch that it is bound to.
     remember: Callable[[Any, Any, Any, Sequence[Any], Hashable, Any,
-                        _launch.Call], None]
+                        Sequence[Any], Any], None]
+
+
+def _bound_of(binding: Binding, results: Sequence[Any]) -> Bound:
+    """A launch that gave o, and lse if it was asked for."""
+    o, *words = results
+    lse = words[0] if words else None
+    return Bound(
+        binding.handle, binding.count, binding.pack, tuple(o.shape), o.stride(),
+        o.dtype, o.device, o.get_device(), () if lse is None else lse.shape,
+        () if lse is None else lse.stride(), len(words), binding)
 
 
 def make_placed_path(library: TorchLibrary) -> PlacedPath:
@@ -45,11 +52,18 @@ def make_placed_path(library: TorchLibrary) -> PlacedPath:
     Status, byref = _native.Status, ctypes.byref
 
     def kind_of(q: Any, k: Any, v: Any, beside: Sequence[Any],
-                options: Hashable) -> Optional[tuple[Hashable, list[int]]]:
+                options: Hashable, out: Any
+                ) -> Optional[tuple[Hashable, list[int]]]:
         """Key and addresses; None for what is not plain memory."""
         try:
             addresses = [q.data_ptr(), k.data_ptr(), v.data_ptr(),
                          *[t.data_ptr() for t in beside]]
+            if out is not None:
+                if out.requires_grad or out.is_neg() or (
+                        out.data_ptr() & ROW_BITS):
+                    return None
+                options = options, out.shape, out.stride(), out.dtype, (
+                    out.get_device())
             key = (options, q.shape, q.stride(), q.dtype, q.get_device(),
                    k.shape, k.stride(), k.dtype, k.get_device(),
                    v.shape, v.stride(), v.dtype, v.get_device(),
@@ -67,20 +81,19 @@ def make_placed_path(library: TorchLibrary) -> PlacedPath:
         return key, addresses
 
     def remember(q: Any, k: Any, v: Any, beside: Sequence[Any],
-                 options: Hashable, o: Any, call: _launch.Call) -> None:
-        kind = kind_of(q, k, v, beside, options)
-        if kind is None or o.data_ptr() & ROW_BITS:
+                 options: Hashable, out: Any, results: Sequence[Any],
+                 call: Any) -> None:
+        kind = kind_of(q, k, v, beside, options, out)
+        if kind is None or results[0].data_ptr() & ROW_BITS:
             return
         try:
-            _launch.remember(table, kind[0], bound_of(call, o)._replace(
-                sizes=_rows_first(call.sizes),
-                strides=_rows_first(call.strides)))
+            _launch.remember(table, kind[0], _bound_of(call.binding, results))
         except TypeError:  # an option that is a list
             return
 
     def launch(q: Any, k: Any, v: Any, beside: Sequence[Any],
-               options: Hashable) -> Optional[tuple[Any, ...]]:
-        kind = kind_of(q, k, v, beside, options)
+               options: Hashable, out: Any) -> Optional[tuple[Any, ...]]:
+        kind = kind_of(q, k, v, beside, options, out)
         if kind is None:
             return None
         key, addresses = kind
@@ -92,9 +105,11 @@ def make_placed_path(library: TorchLibrary) -> PlacedPath:
             return None
         (handle, count, pack, sizes, strides, dtype, device, ordinal,
          lse_sizes, lse_strides, words, _) = bound
-        results = [empty_strided(sizes, strides, dtype=dtype, device=device)]
-        if results[0].data_ptr() & ROW_BITS:  # an allocator of another taste
-            return None
+        if out is None:
+            out = empty_strided(sizes, strides, dtype=dtype, device=device)
+            if out.data_ptr() & ROW_BITS:  # an allocator of another taste
+                return None
+        results = [out]
         if words:
             results.append(empty_strided(lse_sizes, lse_strides, dtype=float32,
                                          device=device))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import Any, Callable, Optional, Sequence
 
+from ._block_lists import is_torch
 from ._errors import UnsupportedError
 from ._libraries import library_of
 from ._problem import mask_of_server, scale_number
@@ -28,6 +30,14 @@ def _cache_of(cu_seqlens_k: Any, seqused_k: Any, page_table: Any,
             "seqused_k, of keys in a cache, but got "
             + ("neither" if seqused_k is None else "both"))
     return None if seqused_k is None else Cache(seqused_k, table)
+
+
+@functools.lru_cache(maxsize=None)
+def _quick() -> Callable[..., Any]:
+    """What knows the kinds of calls on a cache of PyTorch's tensors."""
+    module = importlib.import_module("attn._torch_varlen_cache")
+    quick: Callable[..., Any] = module.quick
+    return quick
 
 
 def attention_varlen(
@@ -85,6 +95,18 @@ def attention_varlen(
     Rows of gradients behind the last sequence are not written.  Raises what
     `forward` raises.
     """
+    kind = None
+    if seqused_k is not None and is_torch(q) and not dropout_p and all(
+            each is None for each in (
+                cu_seqlens_k, seqused_q, block_mask, mask_mod, score_mod,
+                alibi_slopes, sinks, machine, precision, stream)):
+        kind = _quick()(
+            q, k, v, (cu_seqlens_q, seqused_k, table_of(page_table, block_table)),
+            ("varlen", causal, softmax_scale, *window_size, softcap,
+             return_softmax_lse, schedule, max_seqlen_q, max_seqlen_k), out)
+        results = kind.launch() if kind else None
+        if results is not None:
+            return results if return_softmax_lse else results[0]
     given = {"seqused_q": seqused_q, "block_mask": block_mask,
              "dropout_p": dropout_p or None}
     for name, value in given.items():
@@ -106,11 +128,12 @@ def attention_varlen(
             "no kernel of ragged sequences is called from JAX; "
             "attn.attention_varlen takes arrays of PyTorch and CuPy")
     cache = _cache_of(cu_seqlens_k, seqused_k, page_table, block_table)
-    if cache is not None and library.name == "torch" and out is None and (
+    if cache is not None and library.name == "torch" and (
+            out is None or kind is not None) and (
             stream is None and machine is None and precision is None):
         module = importlib.import_module("attn._torch_varlen_cache")
         return module.attention(q, k, v, cu_seqlens_q, cache, options,
-                                return_softmax_lse, asked)
+                                return_softmax_lse, asked, kind)
     if cache is None and library.name == "torch" and out is None and (
             stream is None and machine is None and precision is None):
         module = importlib.import_module("attn._torch_varlen")

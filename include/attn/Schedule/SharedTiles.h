@@ -15,6 +15,10 @@
 /// each, with room for 16 rows of every head.  K and V are read once, not 8
 /// times.
 ///
+/// Of at most `kCloseRows` queries, as a decoding step has them, a tile has the
+/// rows of its heads close to each other: warpgroups behind the last of them
+/// multiply one step of the walk and pass over the others.
+///
 /// Deliberately absent: numbers of heads that do not divide a group.
 //===----------------------------------------------------------------------===//
 
@@ -35,6 +39,16 @@ namespace attn {
 int64_t headsOfTile(const Tiles &tiles);
 /// Rows that a tile has of each head.
 int64_t queriesOfTile(const Tiles &tiles);
+
+/// Rows that a head has in a close tile.
+inline constexpr int64_t kCloseRows = 16;
+/// Rows of a tile, from the first one on, of warpgroups that a close tile of so
+/// many heads keeps busy: all, if it is no less than others.
+int64_t rowsOfClose(int64_t heads, int64_t tileRows);
+/// Steps of a head of such a problem that warpgroups of close tiles of so many
+/// rows pass over, past keys in blocks, if they walk any, and in parts.
+int64_t stepsOfResting(const Problem &problem, const Sharing &sharing,
+                       int64_t queryStep, int64_t keyStep);
 
 /// A problem as tiles with rows of so many heads see it.
 Problem withSharedRows(const Problem &asked, int64_t heads);

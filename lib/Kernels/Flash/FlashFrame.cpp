@@ -28,8 +28,7 @@ FlashFrame::FlashFrame(TileBuilder &b, const KernelRequest &request)
       key(request.tiles.get("key")), stages(request.tiles.get("stages")),
       queryStages(request.tiles.get("query_stages", 1)),
       staging(request.tiles.get("staging")),
-      rowHeads(headsOfTile(request.tiles)),
-      headRows(queriesOfTile(request.tiles)),
+      heads(headsOfTile(request.tiles), query),
       overlap(request.tiles.get("overlap") != 0),
       pingPong(request.tiles.get("ping_pong") != 0),
       persistent(request.tiles.get("persistent") != 0),
@@ -42,12 +41,14 @@ FlashFrame::FlashFrame(TileBuilder &b, const KernelRequest &request)
       dimV(llvm::alignTo(problem.headDimV, kColumns)),
       landing(splits ? landingOf(problem, key) : Landing()),
       scoring(arguments, request) {
-  if (rowHeads > 1 && !parts.areSeveral())
+  if (heads.areSeveral() && !parts.areSeveral())
     staging = kPanelColumns;
 }
 
 KernelOp FlashFrame::declare() {
-  int64_t queryRows = splits ? landing.rows : headRows;
+  int64_t queryRows = splits               ? landing.rows
+                      : heads.areSeveral() ? heads.boxRows(query)
+                                           : query;
   int64_t keyRows = splits ? landing.rows : key;
   arguments.map(b, "q", queryRows, problem.headDim, element);
   if (problem.place.any()) {
@@ -64,7 +65,7 @@ KernelOp FlashFrame::declare() {
   else if (splits)
     arguments.operand("o", outputElement());
   else
-    arguments.map(b, "o", std::min(headRows, kGroupRows), problem.headDimV,
+    arguments.map(b, "o", heads.boxRows(kGroupRows), problem.headDimV,
                   outputElement());
   if (problem.lse && !parts.areSeveral())
     declareLse(arguments, b, problem);
@@ -87,8 +88,9 @@ KernelOp FlashFrame::declare() {
   band.emplace(b, arguments, problem.mask);
   if (problem.isListed())
     lists = tileLists(b, arguments, problem, query, key);
-  blocks.emplace(*band, queries, headRows, key, lists.get(), parts,
-                 locator ? &*locator : nullptr, rowHeads > 1);
+  blocks.emplace(*band, queries, heads.rows, key, lists.get(), parts,
+                 locator ? &*locator : nullptr,
+                 heads.areSeveral() ? &heads : nullptr);
   return kernel;
 }
 
@@ -121,8 +123,8 @@ TileQueue FlashFrame::queueFor(int64_t readers) const {
 }
 
 TileOrder FlashFrame::order() const {
-  TileOrder whole(b, arguments, problem, headRows, request.sms, request.l2Bytes,
-                  rowHeads);
+  TileOrder whole(b, arguments, problem, heads.rows, request.sms,
+                  request.l2Bytes, heads.heads);
   return parts.areSeveral() ? whole.inParts(parts) : whole;
 }
 

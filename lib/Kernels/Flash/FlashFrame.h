@@ -12,6 +12,7 @@
 #include "Region/Scoring.h"
 #include "Walk/BandRuns.h"
 #include "Walk/Mask.h"
+#include "Walk/RowsOfHeads.h"
 #include "Walk/TileBlocks.h"
 #include "Walk/TileOrder.h"
 
@@ -56,8 +57,7 @@ struct FlashFrame {
   Helper helper;
   KeyParts parts; ///< whose O and LSE another kernel makes whole
   int64_t query, key, stages, queryStages, staging;
-  int64_t rowHeads; ///< whose rows a tile has (SharedTiles.h)
-  int64_t headRows; ///< of each of them
+  RowsOfHeads heads; ///< whose rows a tile has
   bool overlap, pingPong, persistent;
   int64_t groups; ///< consumer warpgroups
   RegisterBudget budget;

@@ -77,20 +77,23 @@ private:
   }
   void loadQuery(Place place, const Tile &tile) {
     Value map = f.map("q");
-    if (f.rowHeads > 1)
+    if (f.heads.areSeveral())
       return loadQueryOfHeads(place, tile, map);
     Corner at = Corner::ofQueries(b, map, tile, tile.row);
     f.ringQ.load(b, place, map, at.batch, tile.head, at.row,
                  f.buffersQ.front());
   }
 
-  /// The rows of each head below those of the one before.
+  /// Boxes of rows of one head.
   void loadQueryOfHeads(Place place, const Tile &tile, Value map) {
     f.ringQ.announce(b, place, f.buffersQ.front());
-    Corner at = Corner::ofQueries(b, map, tile, tile.row);
-    for (int64_t head = 0; head < f.rowHeads; ++head)
-      f.ringQ.loadRows(b, place, map, at.batch, tile.head + head, at.row,
-                       f.buffersQ.front(), b.i32(head * f.headRows));
+    int64_t rows = f.heads.boxRows(f.query);
+    for (int64_t row = 0; row < f.query; row += rows) {
+      RowsOfHeads::Place of = f.heads.of(b, tile, f.queries, b.i32(row));
+      Corner at = Corner::ofQueries(b, map, tile, tile.row + of.query);
+      f.ringQ.loadRows(b, place, map, at.batch, tile.head + of.head, at.row,
+                       f.buffersQ.front(), b.i32(row));
+    }
   }
 
   SmallVector<Value> produceTile(ValueRange s) {

@@ -18,6 +18,12 @@
 // beside Q, which S reads again, 64 rows for each block: with blocks of 64 keys
 // 1 more, 7 in all, 98 per clock.
 //
+// Shared memory binds, and what a step costs by itself.  On an H200 64 caches
+// of 8192 keys of d = 128 take 437 us in blocks of 64 keys and 380 in blocks of
+// 96, where 16 bits take 523: about 570 clocks for a step and 15 for a key, of
+// which shared memory has 13.  Instructions take less: for 1024 bytes a warp
+// issues 86, of which 64 convert, so four schedulers need 5 clocks for a key.
+//
 // Example: blocks of 64 keys of d = 128 are eight units of 16 rows and a panel;
 // seven warps take them in turn, beginning where they left off in the block
 // before.

@@ -197,7 +197,6 @@ private:
     group = warp / kWarpsPerGroup - budget.others;
     groupRow = group * kGroupRows;
     warpRow = groupRow + (warp % kWarpsPerGroup) * kWarpRows;
-    warpQuery = rowHeads > 1 ? warpRow % headRows : warpRow;
     if (pingPong)
       turns = Turns(b, group, groups);
     if (!scoring.scalesTiles())
@@ -332,15 +331,20 @@ private:
   /// The tile as this warp has it: of the head of its rows.
   Tile ownOf(const Tile &tile) {
     Tile own = tile;
-    if (rowHeads > 1)
-      own.head = tile.head + warpRow / headRows;
+    if (heads.areSeveral())
+      own.head = tile.head + heads.of(b, tile, queries, warpRow).head;
     return own;
+  }
+  /// The first of its rows, counted from those of the tile.
+  Scalar queryOf(const Tile &tile) {
+    return heads.areSeveral() ? heads.of(b, tile, queries, warpRow).query
+                              : warpRow;
   }
 
   Scoring::Rows rowsOf(const Tile &all) {
     Tile tile = ownOf(all);
     return scoring.ofRows(
-        b, {tile.batch, tile.head, tile.row + warpQuery, kWarpRows,
+        b, {tile.batch, tile.head, tile.row + queryOf(all), kWarpRows,
             /*areKeys=*/false, tile.queries,
             Value(tile.usedKeys) ? tile.usedKeys : tile.keys});
   }
@@ -357,7 +361,7 @@ private:
     bool needsKey = scoring.scores() || scoring.hides();
     Scalar key = needsKey ? steps.firstKey(b) : Scalar();
     scores = scoring.scored(b, rows, scores, key, Pairs::any);
-    scores = steps.hideFirst(b, scores, tile, warpQuery);
+    scores = steps.hideFirst(b, scores, tile, queryOf(tile));
     auto hidden = [&]() -> SmallVector<Value> {
       return {scoring.hidden(b, rows, scores, key, /*isCut=*/true)};
     };
@@ -377,7 +381,7 @@ private:
     Scalar key = hides || scoring.scores() ? steps.keyOf(at) : Scalar();
     scores = scoring.scored(b, rows, softmax->orient(b, scores), key,
                             scoring.pairsOf(isCut, isListed));
-    scores = steps.hide(b, scores, tile.row + warpQuery, at);
+    scores = steps.hide(b, scores, tile.row + queryOf(tile), at);
     return hides ? scoring.hidden(b, rows, scores, key, isCut) : scores;
   }
 
@@ -525,7 +529,7 @@ private:
       storeStaged(output.front(), end.inverse, tile);
     if (problem.lse)
       storeLse(b, arguments, end.lse, ownOf(tile), queries,
-               tile.row + warpQuery);
+               tile.row + queryOf(tile));
   }
 
   /// From registers: their pairs of f32 fill sectors.
@@ -541,7 +545,7 @@ private:
                   Value view) {
     for (auto [part, sum] : llvm::enumerate(output))
       StoreFragmentOp::create(b, scaleRows(b, sum, inverse), view,
-                              tile.row + warpQuery,
+                              tile.row + queryOf(tile),
                               b.i32(int64_t(part) * kSumColumns));
   }
 
@@ -552,7 +556,7 @@ private:
     storeParts(output, end.inverse, tile,
                parts.output(b, arguments, problem, owner));
     StoreRowOp::create(b, end.lse.high, parts.lse(b, arguments, owner),
-                       tile.row + warpQuery);
+                       tile.row + queryOf(tile));
   }
 
   void storeStaged(Value output, Value inverse, const Tile &tile) {
@@ -562,8 +566,10 @@ private:
                   warpRow,
                   warp % kWarpsPerGroup == b.i32(0),
                   /*barrier=*/group + (1 + groups)};
-    if (rowHeads > 1)
-      strips.headRows = headRows;
+    if (heads.areSeveral()) {
+      strips.ofHeads = &heads;
+      strips.queries = queries;
+    }
     storeOutputAsync(b, average(b, output, inverse, outputElement()), strips,
                      tile);
   }
@@ -571,7 +577,6 @@ private:
   std::optional<LazySoftmax> softmax;
   Scalar warp;
   Scalar group, groupRow, warpRow; // consumers
-  Scalar warpQuery;                // consumers: of a tile, of the warp's head
   Tile like;                       // consumers: the form of all tiles
   size_t tileNumbers = 0;          // consumers: of a tile, as it is carried
   Turns turns;                     // consumers

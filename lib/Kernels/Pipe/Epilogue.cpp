@@ -24,7 +24,7 @@ void attn::storeOutput(TileBuilder &b, ValueRange parts, Value inverse,
 /// Starts storing a warpgroup's rows of a strip.
 static void storeStrip(TileBuilder &b, const Strips &strips, const Tile &tile,
                        Value staging, Scalar column) {
-  if (strips.headRows == 0) {
+  if (!strips.ofHeads) {
     Corner corner =
         Corner::ofQueries(b, strips.map, tile, tile.row + strips.groupRow);
     TmaStoreOp::create(b, staging, strips.groupRow, strips.map, corner.batch,
@@ -35,10 +35,10 @@ static void storeStrip(TileBuilder &b, const Strips &strips, const Tile &tile,
   int64_t rows = cast<TensorMapType>(strips.map.getType()).getBoxRows();
   for (int64_t first = 0; first < kGroupRows; first += rows) {
     Scalar row = strips.groupRow + first;
-    Corner corner = Corner::ofQueries(b, strips.map, tile,
-                                      tile.row + row % strips.headRows);
+    RowsOfHeads::Place at = strips.ofHeads->of(b, tile, strips.queries, row);
+    Corner corner = Corner::ofQueries(b, strips.map, tile, tile.row + at.query);
     TmaStoreOp::create(b, staging, row, strips.map, corner.batch,
-                       tile.head + row / strips.headRows, corner.row, column);
+                       tile.head + at.head, corner.row, column);
   }
 }
 

@@ -4,6 +4,7 @@
 #define ATTN_LIB_KERNELS_PIPE_EPILOGUE_H
 
 #include "Softmax/Softmax.h"
+#include "Walk/RowsOfHeads.h"
 #include "Walk/TileOrder.h"
 
 namespace attn {
@@ -30,7 +31,9 @@ struct Strips {
   Scalar leads;             ///< whether the warp starts the warpgroup's stores
   Scalar barrier;           ///< named barrier of the warpgroup
   Scalar column = {};       ///< of the output, where its first strip goes
-  int64_t headRows = 0;     ///< of each head of a tile; 0: of one head
+  /// Where a tile has those of several heads: which, and of how many queries.
+  const RowsOfHeads *ofHeads = nullptr;
+  Scalar queries = {};
 };
 
 /// Stores a warp's rows of an output through shared memory, strip by strip.  A

@@ -39,7 +39,7 @@ TileBlocks TileBlocks::ofSequence(TileBuilder &b, const Tile &tile) const {
   Scalar rows = ownsKeys ? tile.keys : tile.queries;
   Scalar streamed = ownsKeys ? tile.queries : tile.keys;
   TileBlocks one(band.ofSequence(b, rows, streamed), rows, query, key,
-                 /*lists=*/nullptr, parts, locator, areRowsShared);
+                 /*lists=*/nullptr, parts, locator, heads);
   one.isSequence = true;
   return one;
 }
@@ -69,7 +69,7 @@ GroupWalk TileBlocks::ofGroup(TileBuilder &b, const Tile &at,
     return ofGroupInPart(b, at, groupRow);
   Run tile = ofTile(b, at);
   KeyBand band = bandOf(at);
-  if (areRowsShared)
+  if (heads)
     return ofShared(b, at, band, tile, groupRow);
   Scalar row = at.row + groupRow;
   Scalar last = b.min(row + kGroupRows, queries) - 1;
@@ -124,26 +124,38 @@ static Run openOf(TileBuilder &b, const KeyBand &band,
 GroupWalk TileBlocks::ofGroupInPart(TileBuilder &b, const Tile &at,
                                     Scalar groupRow) const {
   auto [part, hasSome] = ofPart(b, at);
-  Scalar row = areRowsShared ? at.row : at.row + groupRow;
-  int64_t rows = areRowsShared ? query : kGroupRows;
+  Scalar row = heads ? at.row : at.row + groupRow;
+  int64_t rows = heads ? query : kGroupRows;
   Scalar last = b.min(row + rows, queries) - 1;
   KeyBand band = bandOf(at);
   KeyBand seeing = band.until(b.select(hasSome, band.keys, b.i32(0)));
   KeyBand::Keys seen = seeing.seenBy(b, row, last);
+  Run own = ofBusy(b, at, part, groupRow);
   return {b,
           seeing,
           key,
           part,
-          openOf(b, seeing, seen, part, key),
-          areRowsShared || query > kGroupRows};
+          own,
+          openOf(b, seeing, seen, own, key),
+          heads != nullptr || query > kGroupRows};
+}
+
+Run TileBlocks::ofBusy(TileBuilder &b, const Tile &at, const Run &all,
+                       Scalar groupRow) const {
+  if (!heads || !heads->mayBeClose())
+    return all;
+  Scalar rests =
+      heads->isClose(b, at, queries) & (b.i32(heads->closeEnd) <= groupRow);
+  return {all.begin, b.select(rests, all.begin + 1, all.end)};
 }
 
 GroupWalk TileBlocks::ofShared(TileBuilder &b, const Tile &at,
                                const KeyBand &band, const Run &all,
-                               Scalar) const {
+                               Scalar groupRow) const {
   Scalar last = b.min(at.row + query, queries) - 1;
   KeyBand::Keys seen = band.seenBy(b, at.row, last);
-  return {b, band, key, all, openOf(b, band, seen, all, key), true};
+  Run own = ofBusy(b, at, all, groupRow);
+  return {b, band, key, all, own, openOf(b, band, seen, own, key), true};
 }
 
 Scalar TileBlocks::stepsBeforeNext(TileBuilder &b, const Tile &tile,

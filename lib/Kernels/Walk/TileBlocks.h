@@ -10,7 +10,8 @@
 // 1, 0 to 2 and 0 to 2, so the first passes over one block above its own.
 //
 // Where a tile has rows of several heads, they are of the same queries, and all
-// warpgroups walk all blocks.
+// warpgroups walk all blocks, but those that a close tile has no rows for
+// (RowsOfHeads.h), which multiply the last block that comes.
 //
 // Of lists all warpgroups walk all blocks, the partial ones first; and of a
 // part of the keys (KeyParts.h) all of its blocks, or if it has none the first
@@ -25,6 +26,7 @@
 #include "Walk/KeyWalk.h"
 #include "Walk/Mask.h"
 #include "Walk/RowLocator.h"
+#include "Walk/RowsOfHeads.h"
 #include "Walk/TileQueue.h"
 
 namespace attn {
@@ -87,11 +89,14 @@ private:
             const Run &open)
       : above(tile.end - own.end), below(own.begin - tile.begin), band(band),
         key(key), own(own), open(open) {}
-  /// Of blocks that all warpgroups walk; `open` of them are the own rows'.
+  /// Of blocks that all warpgroups walk, or the first of them; `open` of them
+  /// are the own rows'.
   GroupWalk(TileBuilder &builder, const KeyBand &band, int64_t key,
-            const Run &all, const Run &open, bool isShared)
-      : above(builder.i32(0)), below(above), band(band), key(key), own(all),
-        open(open), isShared(isShared) {}
+            const Run &all, const Run &own, const Run &open, bool isShared)
+      : above(mlir::Value(own.end) == mlir::Value(all.end) ? builder.i32(0)
+                                                           : all.end - own.end),
+        below(builder.i32(0)), band(band), key(key), own(own), open(open),
+        isShared(isShared) {}
   GroupWalk(TileBuilder &builder, const KeyBand &band, int64_t key,
             const Lists &lists)
       : above(builder.i32(0)), below(above), band(band), key(key),
@@ -118,9 +123,10 @@ public:
   TileBlocks(const KeyBand &band, Scalar queries, int64_t query, int64_t key,
              const TileLists *lists = nullptr,
              const KeyParts &parts = KeyParts(1),
-             const RowLocator *locator = nullptr, bool areRowsShared = false)
+             const RowLocator *locator = nullptr,
+             const RowsOfHeads *heads = nullptr)
       : band(band), queries(queries), query(query), key(key), lists(lists),
-        parts(parts), locator(locator), areRowsShared(areRowsShared) {}
+        parts(parts), locator(locator), heads(heads) {}
 
   /// The same where rows are keys, past which queries stream.
   TileBlocks ofKeys() const {
@@ -153,7 +159,7 @@ public:
                          Scalar steps) const;
   /// Whether there may be others behind them.
   bool passesOverLast() const {
-    return band.hasFirst && !lists && !parts.areSeveral() && !areRowsShared;
+    return band.hasFirst && !lists && !parts.areSeveral() && !heads;
   }
 
 private:
@@ -172,6 +178,9 @@ private:
   GroupWalk ofShared(TileBuilder &builder, const Tile &tile,
                      const KeyBand &band, const Run &all,
                      Scalar groupRow) const;
+  /// Of the blocks that all walk, those of a warpgroup that may have no rows.
+  Run ofBusy(TileBuilder &builder, const Tile &tile, const Run &all,
+             Scalar groupRow) const;
 
   /// What queries of a tile see.
   KeyBand bandOf(const Tile &tile) const {
@@ -187,8 +196,8 @@ private:
   const TileLists *lists;
   KeyParts parts;
   const RowLocator *locator;
-  bool areRowsShared;      ///< by all warpgroups
-  bool isSequence = false; ///< or of all of them
+  const RowsOfHeads *heads; ///< of a tile; null: of one head
+  bool isSequence = false;  ///< or of all of them
   bool ownsKeys = false;
 };
 

@@ -2,6 +2,7 @@
 
 #include "attn/Schedule/Census.h"
 #include "attn/Schedule/KeyParts.h"
+#include "attn/Schedule/SharedTiles.h"
 #include <algorithm>
 #include <bitset>
 #include <cassert>
@@ -14,8 +15,7 @@ static constexpr Axis axes[] = {Axis::Query, Axis::Key, Axis::HeadDim,
 
 /// Rows of a warp's fragment.
 static constexpr int64_t kFragmentRows = 16;
-
-static size_t index(Axis axis) { return static_cast<size_t>(axis); }
+static size_t index(Axis axis) { return size_t(axis); }
 using AxisSet = std::bitset<4>; // by index
 
 namespace {
@@ -505,6 +505,8 @@ private:
     if (byGroup && isInStep(around)) {
       int64_t groups = groupTiles(node, around, use.tile.rows);
       use.count *= groups;
+      use.count -= stepsOfResting(problem, around.crew.sharing,
+                                  around.outerStep, around.innerStep);
       use.halves *= groups;
     }
     if (byGroup)

@@ -193,13 +193,15 @@ static void priceAll(const Space &space, const Calibration &calibration,
   });
 }
 
-/// Faster first; of equals, the one that occupies less; then by its text, so
-/// that the order is the same everywhere.
+/// Faster first; of equals, the one that occupies less, and of these the one
+/// that overlaps more, since what hides in its time may be longer; then by its
+/// text, so that the order is the same everywhere.
 static bool isBetter(const Plan &a, const Plan &b) {
   auto key = [](const Plan &plan) {
     return std::make_tuple(plan.seconds, plan.footprint.smemBytes,
                            plan.footprint.registersPerThread,
-                           plan.footprint.scratchBytes);
+                           plan.footprint.scratchBytes,
+                           -plan.tiles.get("overlap"));
   };
   if (key(a) != key(b))
     return key(a) < key(b);

@@ -1,7 +1,11 @@
 //===- SharedTiles.cpp - Tiles of rows of several heads -------------------===//
 
 #include "attn/Schedule/SharedTiles.h"
+#include "attn/Schedule/Arithmetic.h"
+#include "attn/Schedule/Census.h"
 #include "attn/Schedule/RaggedQueries.h"
+
+#include <algorithm>
 
 using namespace attn;
 
@@ -13,6 +17,26 @@ int64_t attn::headsOfTile(const Tiles &tiles) { return tiles.get("packed", 1); }
 
 int64_t attn::queriesOfTile(const Tiles &tiles) {
   return tiles.get("query") / headsOfTile(tiles);
+}
+
+int64_t attn::rowsOfClose(int64_t heads, int64_t tileRows) {
+  if (heads <= 1)
+    return tileRows;
+  return std::min(roundUp(heads * kCloseRows, kWarpgroupRows), tileRows);
+}
+
+// The last tile of a head is close, or none.
+int64_t attn::stepsOfResting(const Problem &problem, const Sharing &sharing,
+                             int64_t queryStep, int64_t keyStep) {
+  int64_t heads = sharing.rowHeads, queries = problem.queries / heads;
+  int64_t resting =
+      (queryStep - rowsOfClose(heads, queryStep)) / kWarpgroupRows;
+  if (resting == 0 || keyStep == 0 || queries == 0 ||
+      (queries - 1) % (queryStep / heads) >= kCloseRows)
+    return 0;
+  int64_t steps = pairsOfTiles(problem, Axis::Query, queryStep, keyStep).back();
+  // One of each part is multiplied.
+  return resting * std::max<int64_t>(steps - sharing.keyParts, 0);
 }
 
 Problem attn::withSharedRows(const Problem &asked, int64_t heads) {

@@ -163,6 +163,84 @@ def test_microseconds_of_a_cache(tensors, options, record_property):
     assert seconds < MOST_OF_CACHE
 
 
+def ragged(torch, name, page=0, out=False, **options):
+    """A call of ragged queries on a cache, by either name."""
+    q = torch.zeros(7, 8, 128, dtype=torch.bfloat16)
+    k, v = (torch.zeros(4, 64, 2, 128, dtype=torch.bfloat16) for _ in "kv")
+    cu = torch.tensor([0, 4, 5, 6, 7], dtype=torch.int32)
+    lengths = torch.full((4,), 64, dtype=torch.int32)
+    if "k_descale" in options:
+        options["k_descale"] = torch.ones(4, 2)
+        k, v = (t.to(torch.float8_e4m3fn) for t in (k, v))
+    if page:
+        k, v = (t.view(-1, page, 2, 128) for t in (k, v))
+        options["page_table"] = torch.arange(256 // page,
+                                             dtype=torch.int32).view(4, -1)
+    if out:
+        memory = torch.zeros(7 * 8 * 128 // 2 + 64)
+        options["out"] = aligned(memory)[:7 * 8 * 128 // 2].view(
+            torch.bfloat16).view(q.shape)
+    if name == "kvcache":
+        return lambda: attn.attention_with_kvcache(
+            q, k, v, cache_seqlens=lengths, cu_seqlens_q=cu, max_seqlen_q=4,
+            **options)
+    return lambda: attn.attention_varlen(
+        q, k, v, cu, None, 4, 64, causal=True, seqused_k=lengths, **options)
+
+
+RAGGED = [("kvcache", {}), ("varlen", {}), ("kvcache", {"page": 16}),
+          ("varlen", {"page": 16}), ("varlen", {"page": 16, "out": True}),
+          ("varlen", {"return_softmax_lse": True, "softcap": 9.0}),
+          ("kvcache", {"return_softmax_lse": True}),
+          ("kvcache", {"k_descale": 1, "page": 16})]
+
+
+@pytest.mark.parametrize("name, options", RAGGED)
+def test_microseconds_of_ragged_queries(tensors, name, options,
+                                        record_property):
+    call = ragged(pytest.importorskip("torch", minversion="2"), name, **options)
+    call()
+    seconds = seconds_of(call)
+    record_property("microseconds", f"{seconds * 1e6:.2f}")
+    print(f"{name} {options}: {seconds * 1e6:.1f} us")
+    assert seconds < MOST_OF_CACHE
+
+
+def test_ragged_queries_are_bound_once_for_each_kind(calls, tensors):
+    torch = pytest.importorskip("torch", minversion="2")
+    kinds = [ragged(torch, name, **options) for name, options in RAGGED]
+    for turn in range(3):
+        for call, (_, options) in zip(kinds, RAGGED):
+            result = call()
+            o = result[0] if "return_softmax_lse" in options else result
+            assert o.shape == (7, 8, 128) and o.dtype == torch.bfloat16
+            if "return_softmax_lse" in options:
+                assert result[1].shape == (8, 7)
+        # Ways of ragged queries by both names are found in one table before
+        # they are bound, unless they promise other lengths.
+        assert calls["attn_forward_bind"] == len(kinds)
+        assert launches_of(calls) == len(kinds) * (turn + 1)
+
+
+def test_o_is_where_it_was_asked_for(tensors):
+    torch = pytest.importorskip("torch", minversion="2")
+    call = ragged(torch, "varlen", page=16, out=True)
+    first, second = call(), call()
+    assert first.data_ptr() == second.data_ptr()
+
+
+@pytest.mark.parametrize("name", ("kvcache", "varlen"))
+def test_wrong_calls_are_no_kinds(calls, tensors, name):
+    """What was refused once is refused again, beside calls that are right."""
+    torch = pytest.importorskip("torch", minversion="2")
+    right = ragged(torch, name, page=16)
+    wrong = ragged(torch, name, page=16, window_size=(1, 2, 3))
+    for _ in range(2):
+        right()
+        with pytest.raises(ValueError, match="window_size"):
+            wrong()
+
+
 def test_a_cache_is_bound_once_for_each_kind(calls, tensors):
     torch = pytest.importorskip("torch", minversion="2")
     kinds = [cached(torch, **options) for options in CACHES]

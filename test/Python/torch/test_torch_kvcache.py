@@ -9,7 +9,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 import attn
-from attn import _kvcache, _launch
+from attn import _kvcache, _launch, _torch_varlen_cache
 
 
 def cache(batch=3, keys=64, queries=1, heads=4, kv_heads=2, dim=16, page=0,
@@ -59,7 +59,7 @@ def test_what_is_launched(monkeypatch):
         return (torch.empty_like(q), torch.empty(q.shape[:3])), None
 
     monkeypatch.setattr(_launch, "launch", launch)
-    monkeypatch.setattr(_kvcache, "_remember", lambda *_: None)
+    monkeypatch.setattr(_torch_varlen_cache.Kind, "remember", lambda *_: None)
     q, k, v, table = cache(page=16, queries=2)
     used = lengths(64, 3, 0, dtype=torch.int64)
     o, lse = attn.attention_with_kvcache(

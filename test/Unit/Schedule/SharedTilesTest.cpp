@@ -3,6 +3,7 @@
 #include "RandomProblem.h"
 
 #include "attn/Schedule/Census.h"
+#include "attn/Schedule/KeyParts.h"
 #include "attn/Schedule/Packing.h"
 #include "attn/Schedule/Plan.h"
 #include "attn/Schedule/SharedTiles.h"
@@ -64,6 +65,53 @@ TEST(SharedTiles, VisitsAreThoseOfQueries) {
   }
 }
 
+/// Rows of close tiles keep as few warpgroups busy as hold 16 of each head.
+TEST(SharedTiles, CloseTilesLeaveWarpgroupsIdle) {
+  EXPECT_EQ(rowsOfClose(1, 192), 192);
+  EXPECT_EQ(rowsOfClose(2, 128), 64);
+  EXPECT_EQ(rowsOfClose(4, 128), 64);
+  EXPECT_EQ(rowsOfClose(4, 192), 64);
+  EXPECT_EQ(rowsOfClose(8, 128), 128);
+  Sharing sharing;
+  sharing.rowHeads = 4;
+  Random random(10);
+  for (int round = 0; round < 300; ++round) {
+    Problem p = random.problem(200);
+    if (p.pattern)
+      continue;
+    p.heads *= 4;
+    int64_t query = 64 * random.number(1, 3), key = 32;
+    sharing.keyParts = random.number(1, 4);
+    Problem rows = withSharedRows(p, 4);
+    int64_t ofHead = query / 4, resting = 0, tile = 0;
+    int64_t idle = (query - rowsOfClose(4, query)) / 64;
+    for (int64_t steps : pairsOfTiles(rows, Axis::Query, query, key)) {
+      bool isClose = p.queries - ofHead * tile++ <= 16;
+      for (int64_t part = 0; isClose && part < sharing.keyParts; ++part) {
+        Span own = stepsOfPart(steps, sharing.keyParts, part);
+        resting += idle * std::max<int64_t>(own.size() - 1, 0);
+      }
+    }
+    EXPECT_EQ(stepsOfResting(rows, sharing, query, key), resting) << p;
+  }
+}
+
+/// A decoding step reads as much of shared memory as in a tile of one
+/// warpgroup, but for a step of each of the others.
+TEST(SharedTiles, DecodingStepsCostOneWarpgroup) {
+  Problem p = speculating(64, 1, 8192, 32);
+  auto smem = [&](int64_t query) {
+    Tiles tiles = {{"query", query}, {"key", 64},    {"stages", 2},
+                   {"packed", 4},    {"overlap", 1}, {"persistent", 1}};
+    std::string error;
+    std::optional<Plan> plan = planFor(p, h100(), "flash", tiles, error);
+    EXPECT_TRUE(plan) << error;
+    return plan ? double(plan->bytes.smem) : 0;
+  };
+  double least = smem(64);
+  EXPECT_LT(smem(128), 1.03 * least);
+}
+
 /// Of few queries keys are read once for a key head, and that is chosen.
 TEST(SharedTiles, KeysAreReadOnce) {
   for (int64_t page : {0, 16})
@@ -115,6 +163,10 @@ TEST(SharedTiles, WrongOnesAreRefused) {
             "query heads of a key head, but got 4");
   p.heads = 64;
   p.clauses.sinks = true;
+  tiles.set("query", 192);
+  EXPECT_EQ(refusal(p, tiles), "expects at most 128 rows where a tile has rows "
+                               "of several heads, but got 192");
+  tiles.set("query", 64);
   EXPECT_EQ(refusal(p, tiles),
             "expects no sinks where a tile has rows of several heads");
   p.clauses = {};
