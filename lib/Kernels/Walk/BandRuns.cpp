@@ -5,10 +5,37 @@
 using namespace mlir;
 using namespace attn;
 
+static std::optional<RowBound> negated(const std::optional<RowBound> &bound) {
+  if (!bound)
+    return std::nullopt;
+  return RowBound{-bound->constant, -bound->ofQueries, -bound->ofKeys};
+}
+
+/// The same pairs, where rows are keys and columns queries.
+static Band transposed(const Band &band) {
+  Band other;
+  other.isWhole = band.isWhole;
+  auto take = [&](BandSide from, BandSide to) { other.at(to) = band.at(from); };
+  take(BandSide::firstQuery, BandSide::firstKey);
+  take(BandSide::lastQuery, BandSide::lastKey);
+  take(BandSide::firstKey, BandSide::firstQuery);
+  take(BandSide::lastKey, BandSide::lastQuery);
+  other.at(BandSide::firstDiagonal) = negated(band.at(BandSide::lastDiagonal));
+  other.at(BandSide::lastDiagonal) = negated(band.at(BandSide::firstDiagonal));
+  return other;
+}
+
 BandRuns::BandRuns(TileBuilder &b, const Arguments &arguments,
-                   const Bands &bands, int64_t query, int64_t key)
-    : b(b), bands(bands), query(query), key(key),
-      queries(arguments.get(b, "queries")), keys(arguments.get(b, "keys")) {}
+                   const Bands &bands, int64_t own, int64_t streamed,
+                   ListSide side)
+    : b(b), own(own), streamed(streamed), queries(arguments.get(b, "queries")),
+      keys(arguments.get(b, "keys")), rows(queries), columns(keys) {
+  bool ownsKeys = side == ListSide::keys;
+  for (const Band &band : bands.all())
+    this->bands.push_back(ownsKeys ? transposed(band) : band);
+  if (ownsKeys)
+    std::swap(rows, columns);
+}
 
 // What is farther away than all rows is so at the limit, too, and sums with a
 // row have 32 bits.
@@ -34,7 +61,7 @@ Scalar BandRuns::beginOf(const Band &band, Scalar row) const {
 }
 
 Scalar BandRuns::endOf(const Band &band, Scalar row) const {
-  Scalar last = keys - 1;
+  Scalar last = columns - 1;
   if (const auto &side = band.at(BandSide::lastDiagonal))
     last = b.min(last, row + at(*side));
   if (const auto &side = band.at(BandSide::lastKey))
@@ -51,15 +78,15 @@ Run BandRuns::shownTo(const Band &band, Scalar first, Scalar last) const {
   Scalar isSome = (first <= last) & (begin < end);
   const auto &from = band.at(BandSide::firstDiagonal),
              &to = band.at(BandSide::lastDiagonal);
-  if (from && to) // or no query sees a key
+  if (from && to) // or no row sees a column
     isSome = isSome & (at(*from) <= at(*to));
-  Scalar block = begin / key;
-  return {block, b.select(isSome, b.ceilDiv(end, key), block)};
+  Scalar block = begin / streamed;
+  return {block, b.select(isSome, b.ceilDiv(end, streamed), block)};
 }
 
 Run BandRuns::openTo(const Band &band, Scalar first, Scalar last) const {
-  Scalar begin = b.ceilDiv(b.min(beginOf(band, last), keys), key);
-  Scalar end = b.max(b.max(endOf(band, first), b.i32(0)) / key, begin);
+  Scalar begin = b.ceilDiv(b.min(beginOf(band, last), columns), streamed);
+  Scalar end = b.max(b.max(endOf(band, first), b.i32(0)) / streamed, begin);
   if (const auto &side = band.at(BandSide::firstQuery))
     end = b.select(at(*side) <= first, end, begin);
   if (const auto &side = band.at(BandSide::lastQuery))
@@ -86,9 +113,9 @@ BandRuns::Runs BandRuns::apart(Runs runs) const {
 }
 
 BandRuns::Seen BandRuns::seenFrom(Scalar row) const {
-  Scalar last = b.min(row + query, queries) - 1;
+  Scalar last = b.min(row + own, rows) - 1;
   Seen seen;
-  for (const Band &band : bands.all()) {
+  for (const Band &band : bands) {
     seen.shown.push_back(shownTo(band, row, last));
     if (band.isWhole)
       seen.open.push_back(openTo(band, row, last));
@@ -120,6 +147,13 @@ Tile BandRuns::counted(Tile tile) const {
   return tile;
 }
 
+Tile BandRuns::countedOfAll(Tile tile, Scalar sharers) const {
+  tile = counted(tile);
+  tile.partialSteps = tile.partialSteps * sharers;
+  tile.fullSteps = tile.fullSteps * sharers;
+  return tile;
+}
+
 BlockList BandRuns::partialOf(const Tile &tile) const {
   BlockList list(b, cutOf(seenFrom(tile.row)));
   list.steps = tile.partialSteps;
@@ -134,10 +168,11 @@ BlockList BandRuns::fullOf(const Tile &tile) const {
 
 std::unique_ptr<TileLists> attn::tileLists(TileBuilder &b,
                                            const Arguments &arguments,
-                                           const Problem &problem,
-                                           int64_t query, int64_t key) {
+                                           const Problem &problem, int64_t own,
+                                           int64_t streamed, ListSide side) {
   if (problem.pattern)
     return std::make_unique<BlockLists>(b, arguments, problem.pattern->size(),
-                                        key);
-  return std::make_unique<BandRuns>(b, arguments, problem.bands, query, key);
+                                        streamed, side);
+  return std::make_unique<BandRuns>(b, arguments, problem.bands, own, streamed,
+                                    side);
 }

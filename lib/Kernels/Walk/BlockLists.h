@@ -90,13 +90,15 @@ private:
   TileBuilder *b;
 };
 
-/// The blocks that a tile of queries sees, by class.
+/// The blocks that a tile sees, by class.
 class TileLists {
 public:
   virtual ~TileLists() = default;
 
   /// A tile, if there is one, with the numbers of its steps.
   virtual Tile counted(Tile tile) const = 0;
+  /// A tile of keys likewise, with those of all `sharers` query heads.
+  virtual Tile countedOfAll(Tile tile, Scalar sharers) const = 0;
   /// The lists of such a tile.
   virtual BlockList partialOf(const Tile &tile) const = 0;
   virtual BlockList fullOf(const Tile &tile) const = 0;
@@ -119,8 +121,7 @@ public:
              ListSide side = ListSide::queries);
 
   Tile counted(Tile tile) const override;
-  /// A tile of keys likewise, with those of all `sharers` query heads.
-  Tile countedOfAll(Tile tile, Scalar sharers) const;
+  Tile countedOfAll(Tile tile, Scalar sharers) const override;
   BlockList partialOf(const Tile &tile) const override;
   BlockList fullOf(const Tile &tile) const override;
   int64_t keysOfFull() const override { return size.keys; }

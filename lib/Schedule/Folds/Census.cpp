@@ -261,8 +261,12 @@ private:
   void visitByGroup(Surroundings &around) const {
     int64_t tiles = around.visits.outerTiles;
     int64_t rows = outerRows(around);
-    // Of a list there may be nothing to walk along; but a group has a step.
-    bool isMet = !problem.pattern || around.crew.sharing.group > 1;
+    // Of a list there may be nothing to walk along, and of runs for gradients;
+    // but a group has a step.
+    bool mayBeNone =
+        problem.pattern ||
+        (problem.isListed() && problem.direction == Direction::backward);
+    bool isMet = !mayBeNone || around.crew.sharing.group > 1;
     auto visited = [&](Visits v, int64_t outerTiles) {
       return isMet ? atLeastOne(v, outerTiles, rows) : v;
     };

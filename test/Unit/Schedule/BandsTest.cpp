@@ -227,8 +227,9 @@ TEST(Bands, NumbersReadBack) {
 
 // 64 first keys and a window of 512 of 16384 keys: bytes are near those of the
 // window, and far below those of all that is before a query.
-TEST(Bands, PlansMoveWhatRunsShow) {
+static void checkPlans(Direction direction, const char *kernel, double most) {
   Problem p;
+  p.direction = direction;
   p.queries = p.keys = 16384;
   p.heads = p.kvHeads = 16;
   p.headDim = p.headDimV = 128;
@@ -247,11 +248,20 @@ TEST(Bands, PlansMoveWhatRunsShow) {
     return *plans(problem, machine).best();
   };
   Plan runs = best(p), all = best(causal), band = best(window);
-  EXPECT_EQ(runs.kernel, "flash_wgmma");
-  EXPECT_LT(double(runs.bytes.l2), 1.3 * double(band.bytes.l2));
+  EXPECT_EQ(runs.kernel, kernel);
+  EXPECT_LT(double(runs.bytes.l2), most * double(band.bytes.l2));
   EXPECT_LT(double(runs.bytes.l2), 0.25 * double(all.bytes.l2));
   EXPECT_LT(runs.seconds, 0.3 * all.seconds);
   EXPECT_GE(runs.bytes.l2, plans(p, machine).lowerBoundBytes);
+}
+
+TEST(Bands, PlansMoveWhatRunsShow) {
+  checkPlans(Direction::forward, "flash_wgmma", /*most=*/1.3);
+}
+
+// Sums begin as zeros, which those of the window do not.
+TEST(Bands, GradientsMoveWhatRunsShow) {
+  checkPlans(Direction::backward, "flash_backward_wgmma", /*most=*/1.4);
 }
 
 TEST(Bands, WhatTakesNoneSaysSo) {
@@ -263,6 +273,17 @@ TEST(Bands, WhatTakesNoneSaysSo) {
   EXPECT_FALSE(
       planFor(p, *findMachine("h100_sxm"), "flash", {{"parts", 4}}, error));
   EXPECT_NE(error.find("runs of 2 bands"), std::string::npos) << error;
+  p.pattern.emplace(BlockSize{64, 64}, /*density=*/0.5);
+  EXPECT_NE(check(p)->find("without lists of blocks"), std::string::npos);
+  p.pattern.reset();
+  p.queries = 8192;
   p.direction = Direction::backward;
-  EXPECT_NE(check(p)->find("runs of bands only forward"), std::string::npos);
+  p.deterministic = true;
+  PlanReport gradients = plans(p, *findMachine("h100_sxm"));
+  EXPECT_EQ(gradients.best()->schedule, "split_backward");
+  EXPECT_FALSE(planFor(p, *findMachine("h100_sxm"), "flash_backward",
+                       {{"ordered", 1}, {"first_stores", 0}}, error));
+  EXPECT_NE(error.find("no runs of bands for sums of dQ in order"),
+            std::string::npos)
+      << error;
 }
