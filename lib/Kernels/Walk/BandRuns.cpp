@@ -142,8 +142,10 @@ Tile BandRuns::counted(Tile tile) const {
   Scalar zero = b.i32(0), exists = b.i32(-1) < tile.row;
   // Of no tile nothing is asked; its row has no blocks.
   Seen seen = seenFrom(b.max(tile.row, zero));
-  tile.partialSteps = b.select(exists, BlockList(b, cutOf(seen)).steps, zero);
-  tile.fullSteps = b.select(exists, BlockList(b, seen.open).steps, zero);
+  Scalar all = BlockList(b, seen.shown).steps;
+  Scalar open = BlockList(b, seen.open).steps; // which are shown, too
+  tile.partialSteps = b.select(exists, all - open, zero);
+  tile.fullSteps = b.select(exists, open, zero);
   return tile;
 }
 
@@ -164,6 +166,18 @@ BlockList BandRuns::fullOf(const Tile &tile) const {
   BlockList list(b, seenFrom(tile.row).open);
   list.steps = tile.fullSteps;
   return list;
+}
+
+ClassedBlocks BandRuns::allOf(const Tile &tile) const {
+  Seen seen = seenFrom(tile.row);
+  BlockList shown(b, seen.shown);
+  auto at = [&b = b, shown, open = seen.open](Scalar step) {
+    Scalar block = shown.block(b, step), isCut = b.boolean(true);
+    for (const Run &run : open)
+      isCut = isCut & (run.has(block) == b.boolean(false));
+    return ClassedBlocks::Block{block, isCut};
+  };
+  return {shown.steps, at};
 }
 
 std::unique_ptr<TileLists> attn::tileLists(TileBuilder &b,

@@ -3,7 +3,8 @@
 // Of each band a tile of rows sees one run of blocks (Bands.h), and of these a
 // whole band opens one.  In order and apart they are the runs that a tile
 // walks: open blocks in those that bands open, cut ones in what is left of the
-// others.  All of it follows from the rows of the tile.
+// others.  All of it follows from the rows of the tile.  Who walks both in one
+// loop goes from run to run, and of a block asks whether it is open.
 //
 // Example: j < 4 or i - 8 <= j <= i, the queries 32 .. 35, blocks of 4 keys:
 //
@@ -38,6 +39,7 @@ public:
   Tile countedOfAll(Tile tile, Scalar sharers) const override;
   BlockList partialOf(const Tile &tile) const override;
   BlockList fullOf(const Tile &tile) const override;
+  ClassedBlocks allOf(const Tile &tile) const override;
   int64_t keysOfFull() const override { return 0; }
 
 private:
