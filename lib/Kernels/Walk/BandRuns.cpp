@@ -80,18 +80,24 @@ Run BandRuns::shownTo(const Band &band, Scalar first, Scalar last) const {
              &to = band.at(BandSide::lastDiagonal);
   if (from && to) // or no row sees a column
     isSome = isSome & (at(*from) <= at(*to));
-  Scalar block = begin / streamed;
-  return {block, b.select(isSome, b.ceilDiv(end, streamed), block)};
+  return runIf(isSome, begin / streamed, b.ceilDiv(end, streamed));
+}
+
+// Empty ones begin and end in front of all others.
+Run BandRuns::runIf(Scalar isSome, Scalar begin, Scalar end) const {
+  Scalar none = b.i32(0);
+  return {b.select(isSome, begin, none), b.select(isSome, end, none)};
 }
 
 Run BandRuns::openTo(const Band &band, Scalar first, Scalar last) const {
   Scalar begin = b.ceilDiv(b.min(beginOf(band, last), columns), streamed);
-  Scalar end = b.max(b.max(endOf(band, first), b.i32(0)) / streamed, begin);
+  Scalar end = b.max(endOf(band, first), b.i32(0)) / streamed;
+  Scalar isSome = begin < end;
   if (const auto &side = band.at(BandSide::firstQuery))
-    end = b.select(at(*side) <= first, end, begin);
+    isSome = isSome & (at(*side) <= first);
   if (const auto &side = band.at(BandSide::lastQuery))
-    end = b.select(last <= at(*side), end, begin);
-  return {begin, end};
+    isSome = isSome & (last <= at(*side));
+  return runIf(isSome, begin, end);
 }
 
 BandRuns::Runs BandRuns::apart(Runs runs) const {
@@ -123,18 +129,26 @@ BandRuns::Seen BandRuns::seenFrom(Scalar row) const {
   return {apart(seen.shown), apart(seen.open)};
 }
 
+// What is shown is cut in front of each open run, from the open one before or
+// the beginning of a shown one, and in each shown run behind the last open one.
+// An open run may lie in two shown ones that touch.
 BandRuns::Runs BandRuns::cutOf(const Seen &seen) const {
   Runs cut;
-  for (const Run &shown : seen.shown)
-    for (size_t gap = 0; gap <= seen.open.size(); ++gap) {
-      Run run = shown;
-      if (gap > 0)
-        run.begin = b.max(run.begin, seen.open[gap - 1].end);
-      if (gap < seen.open.size())
-        run.end = b.min(run.end, seen.open[gap].begin);
-      run.end = b.max(run.end, run.begin);
-      cut.push_back(run);
-    }
+  Scalar before = b.i32(0);
+  for (const Run &open : seen.open) {
+    Scalar begin = before;
+    for (const Run &shown : seen.shown)
+      begin =
+          b.select(shown.begin <= open.begin, b.max(begin, shown.begin), begin);
+    cut.push_back({begin, open.begin});
+    before = open.end;
+  }
+  for (const Run &shown : seen.shown) {
+    Scalar begin = shown.begin;
+    for (const Run &open : seen.open)
+      begin = b.select(open.begin < shown.end, b.max(begin, open.end), begin);
+    cut.push_back({begin, b.max(shown.end, begin)});
+  }
   return cut;
 }
 

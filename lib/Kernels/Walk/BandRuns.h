@@ -51,6 +51,7 @@ private:
   Seen seenFrom(Scalar row) const;
   Run shownTo(const Band &band, Scalar first, Scalar last) const;
   Run openTo(const Band &band, Scalar first, Scalar last) const;
+  Run runIf(Scalar isSome, Scalar begin, Scalar end) const;
   /// What is shown and not open; all of both are in order and apart.
   Runs cutOf(const Seen &seen) const;
   /// In order and apart.
