@@ -214,9 +214,9 @@ attn::Problem attn::problemOf(AttentionOpInterface op, DynamicSizes assumed) {
   Problem problem = problemWithoutRegions(op, assumed);
   countGradients(op, problem.clauses);
   if (Region *score = op.score())
-    problem.clauses.scoreCost = costOf(*score);
+    problem.clauses.scoreCost = costOf(*score, problem.dtype);
   if (Region *sees = op.sees()) {
-    problem.clauses.seesCost = costOf(*sees);
+    problem.clauses.seesCost = costOf(*sees, problem.dtype);
     if (!whyNoRuns(problem))
       problem.bands = bandsOfRegion(*sees, problem.mask);
   }

@@ -158,8 +158,6 @@ Bands attn::bandsOfRegion(Region &sees, const Mask &mask) {
 }
 
 std::optional<std::string> attn::whyNoRuns(const Problem &problem) {
-  if (problem.direction == Direction::backward)
-    return "gradients walk no runs";
   if (problem.pattern)
     return "blocks are listed";
   if (problem.ragged)

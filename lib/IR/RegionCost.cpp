@@ -22,6 +22,9 @@ constexpr unsigned onDiagonal = 8;
 constexpr double kShareOfDiagonal = 0.55, kShareOfKey = 0.5;
 /// Instructions of a quotient of integers, and of floats besides its function.
 constexpr double kQuotientSlots = 20, kDivisionSlots = 2;
+/// Of tanh where it is exact (Region/Tanh.h): instructions, and of these
+/// functions.
+constexpr double kExactTanhSlots = 14, kExactTanhFunctions = 2;
 /// Of a read: its address, its bound or check, and itself.
 constexpr double kReadSlots = 3;
 /// Of slopes: P times one, and 0 where P is.
@@ -31,7 +34,8 @@ constexpr int64_t kAddressRegisters = 2, kRowRegisters = 2;
 
 class Counter {
 public:
-  explicit Counter(Region &region) : region(region) {
+  Counter(Region &region, DataType inputs)
+      : region(region), hasExactTanh(isTanhExact(region, inputs)) {
     bool isOfScores = isScore(region);
     if (isOfScores)
       dependence[region.getArgument(0)] = onScore;
@@ -131,7 +135,7 @@ private:
     }
     if (isFunction(kind) ||
         (kind == ScalarKind::divf && !isConstant(op.getOperand(1))))
-      cost.functions += share;
+      cost.functions += share * (isExactTanh(kind) ? kExactTanhFunctions : 1);
   }
 
   /// What is worked out before the blocks of a tile, where they use it.
@@ -144,7 +148,13 @@ private:
       cost.held += of(result) == 0 ? 1 : kRowRegisters;
   }
 
+  bool isExactTanh(ScalarKind kind) const {
+    return hasExactTanh && kind == ScalarKind::tanh;
+  }
+
   double slotsOf(Operation &op, ScalarKind kind) const {
+    if (isExactTanh(kind))
+      return kExactTanhSlots;
     if (isIntegerQuotient(kind))
       return kQuotientSlots;
     switch (kind) {
@@ -188,6 +198,7 @@ private:
   }
 
   Region &region;
+  bool hasExactTanh;
   llvm::DenseMap<Value, unsigned> dependence;
   RegionCost cost;
 };
@@ -219,7 +230,13 @@ bool adds(Value z, Value value) {
 
 } // namespace
 
-RegionCost attn::costOf(Region &region) { return Counter(region).count(); }
+RegionCost attn::costOf(Region &region, DataType inputs) {
+  return Counter(region, inputs).count();
+}
+
+bool attn::isTanhExact(Region &region, DataType inputs) {
+  return !isScore(region) || inputs == DataType::f32;
+}
 
 bool attn::addsToScore(Region &score) {
   return adds(score.getArgument(0), score.front().back().getOperand(0));

@@ -354,7 +354,8 @@ def _warn_of_tiles() -> None:
     if not _warned and not is_compiling():
         _warned = True
         warn("a mask_mod without a block_mask visits every tile of queries x "
-             "keys and hides what it does not show; "
+             "keys and hides what it does not show, unless it compares sums "
+             "of positions alone, as windows and first keys do; "
              "attn.BlockMask.from_mask(mask_mod, ...) makes lists of the tiles "
              "that it shows, and the others cost nothing (this is said once)",
              UserWarning)

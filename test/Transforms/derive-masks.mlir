@@ -136,12 +136,12 @@ func.func @gradients(%q: !q, %k: !k, %lse: tensor<2x4x?xf32>) -> !q {
   return %dq : !q
 }
 
-// Gradients of a union have the mask around it.
+// Gradients walk runs of queries as well as of keys.
 // CHECK-LABEL: @gradients_of_union
-// CHECK: mask(window<9, 1073741824>)
-// CHECK-SAME: sees
+// CHECK-NOT: mask(
+// CHECK: sees
 func.func @gradients_of_union(%q: tensor<2x4x96x64xbf16>, %lse: tensor<2x4x96xf32>) -> tensor<2x4x96x64xbf16> {
-  // expected-remark @+1 {{of its union of 2 bands no runs are walked, since gradients walk no runs}}
+  // expected-remark @+1 {{sees is a union of 2 bands: a tile walks the runs of blocks that it sees, and sees is asked in those that are not whole}}
   %dq, %dk, %dv = attn.backward %q, %q, %q, %q, %q, %lse
       sees (%b, %h, %i, %j, %nq, %nk) {
         %nine = arith.constant 9 : index
@@ -158,4 +158,28 @@ func.func @gradients_of_union(%q: tensor<2x4x96x64xbf16>, %lse: tensor<2x4x96xf3
         attn.yield %r : i1
       } : tensor<2x4x96x64xbf16>, tensor<2x4x96x64xbf16>, tensor<2x4x96x64xbf16>, tensor<2x4x96x64xbf16>, tensor<2x4x96x64xbf16>, tensor<2x4x96xf32> -> tensor<2x4x96x64xbf16>, tensor<2x4x96x64xbf16>, tensor<2x4x96x64xbf16>
   return %dq : tensor<2x4x96x64xbf16>
+}
+
+// Of more rows than runs are counted for there is the mask around it.
+// CHECK-LABEL: @gradients_of_many
+// CHECK: mask(window<9, 1073741824>)
+// CHECK-SAME: sees
+func.func @gradients_of_many(%q: tensor<1x1x1048577x64xbf16>, %lse: tensor<1x1x1048577xf32>) -> tensor<1x1x1048577x64xbf16> {
+  // expected-remark @+1 {{of its union of 2 bands no runs are walked, since there are more than 1048576 rows}}
+  %dq, %dk, %dv = attn.backward %q, %q, %q, %q, %q, %lse
+      sees (%b, %h, %i, %j, %nq, %nk) {
+        %nine = arith.constant 9 : index
+        %two = arith.constant 2 : index
+        %five = arith.constant 5 : index
+        %d = arith.subi %i, %j : index
+        %near = arith.cmpi sle, %d, %nine : index
+        %far = arith.cmpi sge, %d, %two : index
+        %window = arith.andi %near, %far : i1
+        %before = arith.cmpi slt, %d, %two : index
+        %later = arith.cmpi sge, %j, %five : index
+        %z = arith.andi %before, %later : i1
+        %r = arith.ori %window, %z : i1
+        attn.yield %r : i1
+      } : tensor<1x1x1048577x64xbf16>, tensor<1x1x1048577x64xbf16>, tensor<1x1x1048577x64xbf16>, tensor<1x1x1048577x64xbf16>, tensor<1x1x1048577x64xbf16>, tensor<1x1x1048577xf32> -> tensor<1x1x1048577x64xbf16>, tensor<1x1x1048577x64xbf16>, tensor<1x1x1048577x64xbf16>
+  return %dq : tensor<1x1x1048577x64xbf16>
 }

@@ -10,7 +10,7 @@ bf16.  A rate counts the pairs that are visible; gradients, which are autograd's
 behind a forward that is kept, count 2.5 times forward.  `dense` is attn on all
 pairs, or causal where the case is, without a function.  Candidates take turns
 in one process (turns.py).  Documents are also called by intervals of rows and by
-offsets.  O of attn is compared with fp64 on rows that are
+offsets, and a union of bands without lists, as `runs`.  O of attn is compared with fp64 on rows that are
 drawn; tools/gpu/clauses.py does so for gradients.  Needs PyTorch, the attn
 wheel and, for its share, flash-attn-4.
 """
@@ -51,6 +51,7 @@ class Case:
     sinks: Any = None
     has_flex: bool = True
     ids: Any = None                         #: of documents, causal
+    is_union: bool = False                  #: `sees` is a union of bands
 
 
 def causal(b: Any, h: Any, i: Any, j: Any) -> Any:
@@ -93,7 +94,7 @@ def sinks() -> Case:
 def window() -> Case:
     """Both sides, and keys and queries that all see."""
     return Case(16384, lambda b, h, i, j: (
-        (abs(i - j) <= SIDE) | (j < GLOBAL) | (i < GLOBAL)))
+        (abs(i - j) <= SIDE) | (j < GLOBAL) | (i < GLOBAL)), is_union=True)
 
 
 def documents(rows: int) -> Case:
@@ -183,6 +184,9 @@ def calls_of(case: Case, tensors: list[Any], peers: list[str]
         "dense": lambda: attn.torch.attention(q, k, v, causal=case.is_causal)}
     if case.ids is not None:
         calls.update(documents_of(case.ids, tensors))
+    if case.is_union:
+        calls["runs"] = lambda: attn.torch.attention(q, k, v,
+                                                     mask_mod=case.sees)
     if "flex" in peers and case.has_flex:
         torch._dynamo.reset()  # which else stops after eight functions
         compiled = torch.compile(flex.flex_attention, dynamic=False)
@@ -209,7 +213,7 @@ def that_run(calls: dict[str, Call], what: str) -> dict[str, Call]:
             calls[name]()
             torch.cuda.synchronize()
         except Exception as error:  # Peers raise what they like.
-            if name in ("attn", "dense", "intervals", "varlen"):
+            if name in ("attn", "dense", "intervals", "varlen", "runs"):
                 raise
             print(f"{what}: {name} does not run: {str(error)[:150]!r}",
                   flush=True)
@@ -227,7 +231,7 @@ def measure(peers: list[str], direction: str, name: str) -> dict[str, Any]:
                for _ in range(3)]
     with torch.set_grad_enabled(backward):
         calls = that_run(calls_of(case, tensors, peers), name)
-        for ours in {"attn", "intervals", "varlen"} & set(calls):
+        for ours in {"attn", "intervals", "varlen", "runs"} & set(calls):
             error = check(calls[ours]().detach(),
                           *(tensor.detach() for tensor in tensors), case)
             if not error < 2 ** -6:

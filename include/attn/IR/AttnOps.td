@@ -184,8 +184,10 @@ def Attn_ForwardOp : Attn_AttentionOp<"forward"> {
     `flash_backward` and `split_backward` backward, on mma.sync and wgmma as far
     as they have kernels there; other schedules refuse them by name. Floats of a
     region are f32 there. Sums and products may be contracted, and a quotient by
-    a constant is a product. tanh is `tanh.approx.f32`, within 2^-11 of its
-    result; exp, log, sqrt and rsqrt are within a few units of the last place.
+    a constant is a product. tanh of a score is `tanh.approx.f32` where Q and K
+    have types of 8 or 16 bits, within 2^-11 of its result; where they are f32,
+    and in `sees`, it is within a few units of the last place, as exp, log, sqrt
+    and rsqrt are everywhere.
     Differences of positions are exact as floats up to 2^24. What depends on the
     batch entry, the head and the query is computed once for a tile. A block of
     keys that a band or a list says to be open has no code of the band; `sees`

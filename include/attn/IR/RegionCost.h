@@ -26,8 +26,14 @@
 
 namespace attn {
 
-/// Of a region of `sees` or `score` that the verifier has seen.
-RegionCost costOf(mlir::Region &region);
+/// Of a region of `sees` or `score` that the verifier has seen, where Q and K
+/// have that type.
+RegionCost costOf(mlir::Region &region, DataType inputs);
+
+/// Whether a region's tanh is that of f32, and not the machine's approximation:
+/// a score of f32 is to be exact to f32, and what a query sees must not depend
+/// on who asks, kernels of attention or those that make lists.
+bool isTanhExact(mlir::Region &region, DataType inputs);
 
 /// Whether what a region of `score` returns is z and something that does not
 /// depend on it, so that a gradient passes as it is.

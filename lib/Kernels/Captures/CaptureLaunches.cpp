@@ -166,7 +166,7 @@ KernelOp CaptureKernel::gathered() {
                       return b.wide(rows.place.head);
                     });
     } else {
-      RegionCode code(arguments, *request.score);
+      RegionCode code(arguments, *request.score, request.problem.dtype);
       int64_t sum = 0;
       for (const GradientRead &one :
            gradientReads(*request.score, request.gradients)) {

@@ -37,7 +37,7 @@ FlashBackwardFrame::FlashBackwardFrame(TileBuilder &b,
   // So that a tile meets what the one before, which is shorter, has left.
   walksUp = keyOrder.takesShortFirst;
   walksOnlySeen =
-      problem.pattern || (firstStores && problem.mask.mayHideKeys());
+      problem.isListed() || (firstStores && problem.mask.mayHideKeys());
   pulls = captures.any();
 }
 

@@ -58,9 +58,9 @@ void GradientFrame::enterSide() {
     band.emplace(b, arguments, problem.mask);
   TileBlocks all(*band, ownRows, own, streamed);
   blocks.emplace(ownsKeys ? all.ofKeys() : all);
-  if (problem.pattern)
-    lists.emplace(b, arguments, problem.pattern->size(), streamed,
-                  ownsKeys ? ListSide::keys : ListSide::queries);
+  if (problem.isListed())
+    lists = tileLists(b, arguments, problem, own, streamed,
+                      ownsKeys ? ListSide::keys : ListSide::queries);
 }
 
 static SmemType bufferType(const GradientFrame &f, int64_t count, int64_t rows,

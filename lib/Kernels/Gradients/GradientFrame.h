@@ -24,6 +24,7 @@
 #include "Gradients/GradientScores.h"
 #include "Region/CaptureSums.h"
 #include "Region/Scoring.h"
+#include "Walk/BandRuns.h"
 #include "Walk/Mask.h"
 #include "Walk/RaggedRows.h"
 #include "Walk/TileBlocks.h"
@@ -262,8 +263,8 @@ struct GradientFrame {
   Scalar sharers;                ///< query heads that share a key head
   std::optional<KeyBand> band;   ///< from the side of what is owned
   std::optional<TileBlocks> blocks;
-  std::optional<BlockLists> lists; ///< of a pattern
-  mlir::Value bufferStatistics;    ///< where queries stream
+  std::shared_ptr<TileLists> lists; ///< of a pattern, or runs of bands
+  mlir::Value bufferStatistics;     ///< where queries stream
   TileQueue queue;
   mlir::Value steps; ///< the queue of those of lists
 

@@ -57,22 +57,22 @@ private:
   /// The lists of a head; what streams is of `from`.
   ValueRange walkHead(Scalar head, Scalar from, ValueRange s) {
     Tile ofHead = f.lists->counted({tile.row, head, tile.batch});
-    ListWalk walk(b, {f.lists->partialOf(ofHead), f.lists->fullOf(ofHead)});
+    ClassedBlocks walk = f.lists->allOf(ofHead);
     Scalar blocks = b.ceilDiv(f.streamedRows, f.streamed);
-    return b.loop(
-        b.i32(0), walk.steps(), s,
-        [&](Scalar number, ValueRange s) -> SmallVector<Value> {
-          Scalar block = walk.block(number), exists = block < blocks;
-          Scalar isCut =
-              b.select(number < ofHead.partialSteps, b.i32(1), b.i32(0));
-          auto told = llvm::to_vector(b.choose(
-              exists & isPending(s), [&] { return tell(s, b.i32(0)); },
-              [&] { return llvm::to_vector(s); }));
-          Scalar known[] = {from, block, isCut};
-          for (auto [i, now] : llvm::enumerate(known))
-            told[2 + i] = b.select(exists, now, b.wrap(told[2 + i]));
-          return told;
-        });
+    return b.loop(b.i32(0), walk.steps, s,
+                  [&](Scalar number, ValueRange s) -> SmallVector<Value> {
+                    auto [block, asksMask] = walk.at(number);
+                    Scalar exists = block < blocks;
+                    Scalar isCut = b.select(asksMask, b.i32(1), b.i32(0));
+                    auto told = llvm::to_vector(b.choose(
+                        exists & isPending(s),
+                        [&] { return tell(s, b.i32(0)); },
+                        [&] { return llvm::to_vector(s); }));
+                    Scalar known[] = {from, block, isCut};
+                    for (auto [i, now] : llvm::enumerate(known))
+                      told[2 + i] = b.select(exists, now, b.wrap(told[2 + i]));
+                    return told;
+                  });
   }
 
   SmallVector<Value> tell(ValueRange s, Scalar isLast) {

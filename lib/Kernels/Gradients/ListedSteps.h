@@ -1,10 +1,10 @@
 //===- ListedSteps.h - Steps of gradients that lists name -------*- C++ -*-===//
 //
-// Where a pattern lists blocks, the role that draws tiles alone walks the lists
-// (BlockLists.h).  It tells the others of each step through a queue: head and
-// block, whether a mask is to be asked, and whether it is the tile's last.  So
-// nobody else reads lists or knows how many steps there are; that a tile has
-// some is told with it.
+// Where a pattern lists blocks, or they are runs of bands (BandRuns.h), the
+// role that draws tiles alone walks the lists (BlockLists.h).  It tells the
+// others of each step through a queue: head and block, whether a mask is to be
+// asked, and whether it is the tile's last.  So nobody else reads lists or
+// knows how many steps there are; that a tile has some is told with it.
 //
 // A tile of keys walks the lists of all query heads that share the keys, one
 // after the other.  Blocks of the kernel behind the end of what streams, which

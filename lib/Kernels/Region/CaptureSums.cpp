@@ -93,7 +93,7 @@ CaptureSums::CaptureSums(const Arguments &arguments,
                          const KernelRequest &request)
     : arguments(arguments), reads(readsOf(request)), heads(arguments, request) {
   if (any())
-    score.emplace(arguments, *request.score);
+    score.emplace(arguments, *request.score, request.problem.dtype);
 }
 
 SmallVector<Value> CaptureSums::none(TileBuilder &b, int64_t rows) const {

@@ -47,8 +47,10 @@ static std::optional<double> realOf(Value value) {
   return std::nullopt;
 }
 
-RegionCode::RegionCode(const Arguments &arguments, Region &region)
-    : arguments(arguments), region(region), ranges(region) {
+RegionCode::RegionCode(const Arguments &arguments, Region &region,
+                       DataType inputs)
+    : arguments(arguments), region(region), ranges(region),
+      hasExactTanh(isTanhExact(region, inputs)) {
   bool isOfScores = isScore(region);
   dependence = dependencesIn(region);
   for (Operation &op : region.front().without_terminator())

@@ -15,8 +15,9 @@
 // together with the scale, and a positive constant that the result is
 // multiplied by is left to the softmax, which scales anyway (`factor`).  Sums
 // and products may be contracted, quotients by constants are products with the
-// reciprocal; tanh, exp, log, sqrt and rsqrt are the machine's approximations,
-// of which tanh has the largest error, 2^-11 of the result.
+// reciprocal; exp, log, sqrt and rsqrt are the machine's approximations.  So is
+// tanh of a score where inputs are of fewer bits than f32, within 2^-11 of the
+// result; elsewhere it is exact to f32 (Tanh.h).
 //
 // **Gradients** of a score become those of z by the derivative, which is
 // written forward, op by op, beside the values that it needs.  Of a region that
@@ -58,7 +59,10 @@ public:
   /// Declares what regions read of captures; null regions are absent.
   static void declare(Arguments &arguments, TileBuilder &builder,
                       llvm::ArrayRef<mlir::Region *> regions);
-  RegionCode(const Arguments &arguments, mlir::Region &region);
+  /// Of attention whose inputs have that type, which a region of `sees` does
+  /// not ask for.
+  RegionCode(const Arguments &arguments, mlir::Region &region,
+             DataType inputs = DataType::f32);
 
   /// A warp's rows of a head, from `row` on.
   struct Place {
@@ -137,6 +141,7 @@ private:
   llvm::DenseMap<mlir::Value, unsigned> dependence;
   llvm::DenseSet<mlir::Value> costly;
   mlir::Value result; ///< without its factor
+  bool hasExactTanh;
   double ofResult = 1;
 };
 

@@ -2,6 +2,7 @@
 
 #include "Region/RegionWriter.h"
 
+#include "Region/Tanh.h"
 #include "Softmax/ScoreScale.h"
 
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -450,7 +451,8 @@ Value RegionWriter::floats(Operation &op, ScalarKind kind) {
   case ScalarKind::rsqrt:
     return math::RsqrtOp::create(b, of(0));
   case ScalarKind::tanh:
-    return math::TanhOp::create(b, of(0));
+    return code.hasExactTanh ? Value(exactTanh(b, of(0)))
+                             : math::TanhOp::create(b, of(0));
   case ScalarKind::floor:
     return math::FloorOp::create(b, of(0));
   case ScalarKind::ceil:

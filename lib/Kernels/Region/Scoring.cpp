@@ -25,9 +25,9 @@ Scoring::Scoring(const Arguments &arguments, const KernelRequest &request)
                request.problem.direction == Direction::forward),
       scales(request.problem.scales), scaleOfRequest(request.scale) {
   if (request.sees)
-    sees.emplace(arguments, *request.sees);
+    sees.emplace(arguments, *request.sees, request.problem.dtype);
   if (request.score)
-    score.emplace(arguments, *request.score);
+    score.emplace(arguments, *request.score, request.problem.dtype);
 }
 
 Scalar Scoring::scale(TileBuilder &b, const Rows &rows) const {

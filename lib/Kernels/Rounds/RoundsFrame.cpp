@@ -106,7 +106,8 @@ KernelOp RoundsFrame::declare() {
   declareRound();
   KernelOp kernel = createKernel();
   if (lists) // of whole blocks of scores
-    lists.emplace(b, arguments, problem.pattern->size(), keyBlock);
+    lists = std::make_shared<BlockLists>(b, arguments, problem.pattern->size(),
+                                         keyBlock);
   reserve();
   enterRound();
   return kernel;

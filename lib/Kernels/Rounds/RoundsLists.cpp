@@ -74,7 +74,7 @@ Scalar RoundsFrame::existingSteps(Scalar firstStep) const {
 // Nobody needs to look at the blocks, unless some steps are behind the end.
 Scalar RoundsFrame::stepsOfLists(const Tile &tile) const {
   Tile all = listedOfAll(tile);
-  const BlockSize &size = lists->size;
+  BlockSize size = problem.pattern->size();
   Scalar rows = ownsKeys ? queries : keys;
   int64_t block = ownsKeys ? size.queries : size.keys;
   Scalar isWhole =

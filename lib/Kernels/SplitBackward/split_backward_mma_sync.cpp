@@ -28,6 +28,7 @@
 #include "Region/CaptureSums.h"
 #include "Region/Scoring.h"
 #include "Region/SinkSums.h"
+#include "Walk/BandRuns.h"
 #include "Walk/KeyBlocks.h"
 #include "Walk/RaggedRows.h"
 
@@ -205,7 +206,7 @@ private:
     Scalar rows = side.ownsKeys ? keys : queries;
     Scalar streamed = side.ownsKeys ? queries : keys;
     band.emplace(problem.ragged ? whole.ofSequence(b, rows, streamed) : whole);
-    if (problem.pattern)
+    if (problem.isListed())
       return locateLists();
     blocks.emplace(b, *band, firstRow, b.min(firstRow + own, rows) - 1, block);
     ownSteps = blocks->steps;
@@ -216,7 +217,7 @@ private:
   }
 
   void locateLists() {
-    lists.emplace(b, arguments, problem.pattern->size(), block, sideOfLists());
+    lists = tileLists(b, arguments, problem, own, block, sideOfLists());
     if (!side.ownsKeys) {
       enterLists(head);
       ownSteps = blocks->steps;
@@ -455,7 +456,7 @@ private:
     Scalar stage = stageOf(step);
     Value raw = scale->orient(b, scoresOf(x, bufferX, ringX, stage));
     Scalar column = scoring.any() ? blocks->block(b, step) * block : Scalar();
-    Pairs pairs = scoring.pairsOf(cut, lists.has_value());
+    Pairs pairs = scoring.pairsOf(cut, bool(lists));
     Value scores = scoring.scored(b, scoredRows, raw, column, pairs), slopes;
     if (cut)
       scores =
@@ -536,7 +537,7 @@ private:
   CaptureSums captures;
   Scoring::Rows scoredRows; ///< of this warp and the head that it walks
   std::optional<KeyBand> band;
-  std::optional<BlockLists> lists;
+  std::unique_ptr<TileLists> lists;
   std::optional<KeyBlocks> blocks; ///< of a head, if they are listed
   std::optional<ScoreScale> scale;
   Tile tile; ///< of a sequence, if it is of one

@@ -5,10 +5,37 @@
 using namespace mlir;
 using namespace attn;
 
+static std::optional<RowBound> negated(const std::optional<RowBound> &bound) {
+  if (!bound)
+    return std::nullopt;
+  return RowBound{-bound->constant, -bound->ofQueries, -bound->ofKeys};
+}
+
+/// The same pairs, where rows are keys and columns queries.
+static Band transposed(const Band &band) {
+  Band other;
+  other.isWhole = band.isWhole;
+  auto take = [&](BandSide from, BandSide to) { other.at(to) = band.at(from); };
+  take(BandSide::firstQuery, BandSide::firstKey);
+  take(BandSide::lastQuery, BandSide::lastKey);
+  take(BandSide::firstKey, BandSide::firstQuery);
+  take(BandSide::lastKey, BandSide::lastQuery);
+  other.at(BandSide::firstDiagonal) = negated(band.at(BandSide::lastDiagonal));
+  other.at(BandSide::lastDiagonal) = negated(band.at(BandSide::firstDiagonal));
+  return other;
+}
+
 BandRuns::BandRuns(TileBuilder &b, const Arguments &arguments,
-                   const Bands &bands, int64_t query, int64_t key)
-    : b(b), bands(bands), query(query), key(key),
-      queries(arguments.get(b, "queries")), keys(arguments.get(b, "keys")) {}
+                   const Bands &bands, int64_t own, int64_t streamed,
+                   ListSide side)
+    : b(b), own(own), streamed(streamed), queries(arguments.get(b, "queries")),
+      keys(arguments.get(b, "keys")), rows(queries), columns(keys) {
+  bool ownsKeys = side == ListSide::keys;
+  for (const Band &band : bands.all())
+    this->bands.push_back(ownsKeys ? transposed(band) : band);
+  if (ownsKeys)
+    std::swap(rows, columns);
+}
 
 // What is farther away than all rows is so at the limit, too, and sums with a
 // row have 32 bits.
@@ -34,7 +61,7 @@ Scalar BandRuns::beginOf(const Band &band, Scalar row) const {
 }
 
 Scalar BandRuns::endOf(const Band &band, Scalar row) const {
-  Scalar last = keys - 1;
+  Scalar last = columns - 1;
   if (const auto &side = band.at(BandSide::lastDiagonal))
     last = b.min(last, row + at(*side));
   if (const auto &side = band.at(BandSide::lastKey))
@@ -51,20 +78,26 @@ Run BandRuns::shownTo(const Band &band, Scalar first, Scalar last) const {
   Scalar isSome = (first <= last) & (begin < end);
   const auto &from = band.at(BandSide::firstDiagonal),
              &to = band.at(BandSide::lastDiagonal);
-  if (from && to) // or no query sees a key
+  if (from && to) // or no row sees a column
     isSome = isSome & (at(*from) <= at(*to));
-  Scalar block = begin / key;
-  return {block, b.select(isSome, b.ceilDiv(end, key), block)};
+  return runIf(isSome, begin / streamed, b.ceilDiv(end, streamed));
+}
+
+// Empty ones begin and end in front of all others.
+Run BandRuns::runIf(Scalar isSome, Scalar begin, Scalar end) const {
+  Scalar none = b.i32(0);
+  return {b.select(isSome, begin, none), b.select(isSome, end, none)};
 }
 
 Run BandRuns::openTo(const Band &band, Scalar first, Scalar last) const {
-  Scalar begin = b.ceilDiv(b.min(beginOf(band, last), keys), key);
-  Scalar end = b.max(b.max(endOf(band, first), b.i32(0)) / key, begin);
+  Scalar begin = b.ceilDiv(b.min(beginOf(band, last), columns), streamed);
+  Scalar end = b.max(endOf(band, first), b.i32(0)) / streamed;
+  Scalar isSome = begin < end;
   if (const auto &side = band.at(BandSide::firstQuery))
-    end = b.select(at(*side) <= first, end, begin);
+    isSome = isSome & (at(*side) <= first);
   if (const auto &side = band.at(BandSide::lastQuery))
-    end = b.select(last <= at(*side), end, begin);
-  return {begin, end};
+    isSome = isSome & (last <= at(*side));
+  return runIf(isSome, begin, end);
 }
 
 BandRuns::Runs BandRuns::apart(Runs runs) const {
@@ -86,9 +119,9 @@ BandRuns::Runs BandRuns::apart(Runs runs) const {
 }
 
 BandRuns::Seen BandRuns::seenFrom(Scalar row) const {
-  Scalar last = b.min(row + query, queries) - 1;
+  Scalar last = b.min(row + own, rows) - 1;
   Seen seen;
-  for (const Band &band : bands.all()) {
+  for (const Band &band : bands) {
     seen.shown.push_back(shownTo(band, row, last));
     if (band.isWhole)
       seen.open.push_back(openTo(band, row, last));
@@ -96,18 +129,26 @@ BandRuns::Seen BandRuns::seenFrom(Scalar row) const {
   return {apart(seen.shown), apart(seen.open)};
 }
 
+// What is shown is cut in front of each open run, from the open one before or
+// the beginning of a shown one, and in each shown run behind the last open one.
+// An open run may lie in two shown ones that touch.
 BandRuns::Runs BandRuns::cutOf(const Seen &seen) const {
   Runs cut;
-  for (const Run &shown : seen.shown)
-    for (size_t gap = 0; gap <= seen.open.size(); ++gap) {
-      Run run = shown;
-      if (gap > 0)
-        run.begin = b.max(run.begin, seen.open[gap - 1].end);
-      if (gap < seen.open.size())
-        run.end = b.min(run.end, seen.open[gap].begin);
-      run.end = b.max(run.end, run.begin);
-      cut.push_back(run);
-    }
+  Scalar before = b.i32(0);
+  for (const Run &open : seen.open) {
+    Scalar begin = before;
+    for (const Run &shown : seen.shown)
+      begin =
+          b.select(shown.begin <= open.begin, b.max(begin, shown.begin), begin);
+    cut.push_back({begin, open.begin});
+    before = open.end;
+  }
+  for (const Run &shown : seen.shown) {
+    Scalar begin = shown.begin;
+    for (const Run &open : seen.open)
+      begin = b.select(open.begin < shown.end, b.max(begin, open.end), begin);
+    cut.push_back({begin, b.max(shown.end, begin)});
+  }
   return cut;
 }
 
@@ -115,8 +156,17 @@ Tile BandRuns::counted(Tile tile) const {
   Scalar zero = b.i32(0), exists = b.i32(-1) < tile.row;
   // Of no tile nothing is asked; its row has no blocks.
   Seen seen = seenFrom(b.max(tile.row, zero));
-  tile.partialSteps = b.select(exists, BlockList(b, cutOf(seen)).steps, zero);
-  tile.fullSteps = b.select(exists, BlockList(b, seen.open).steps, zero);
+  Scalar all = BlockList(b, seen.shown).steps;
+  Scalar open = BlockList(b, seen.open).steps; // which are shown, too
+  tile.partialSteps = b.select(exists, all - open, zero);
+  tile.fullSteps = b.select(exists, open, zero);
+  return tile;
+}
+
+Tile BandRuns::countedOfAll(Tile tile, Scalar sharers) const {
+  tile = counted(tile);
+  tile.partialSteps = tile.partialSteps * sharers;
+  tile.fullSteps = tile.fullSteps * sharers;
   return tile;
 }
 
@@ -132,12 +182,25 @@ BlockList BandRuns::fullOf(const Tile &tile) const {
   return list;
 }
 
+ClassedBlocks BandRuns::allOf(const Tile &tile) const {
+  Seen seen = seenFrom(tile.row);
+  BlockList shown(b, seen.shown);
+  auto at = [&b = b, shown, open = seen.open](Scalar step) {
+    Scalar block = shown.block(b, step), isCut = b.boolean(true);
+    for (const Run &run : open)
+      isCut = isCut & (run.has(block) == b.boolean(false));
+    return ClassedBlocks::Block{block, isCut};
+  };
+  return {shown.steps, at};
+}
+
 std::unique_ptr<TileLists> attn::tileLists(TileBuilder &b,
                                            const Arguments &arguments,
-                                           const Problem &problem,
-                                           int64_t query, int64_t key) {
+                                           const Problem &problem, int64_t own,
+                                           int64_t streamed, ListSide side) {
   if (problem.pattern)
     return std::make_unique<BlockLists>(b, arguments, problem.pattern->size(),
-                                        key);
-  return std::make_unique<BandRuns>(b, arguments, problem.bands, query, key);
+                                        streamed, side);
+  return std::make_unique<BandRuns>(b, arguments, problem.bands, own, streamed,
+                                    side);
 }

@@ -146,3 +146,11 @@ BlockList BlockLists::partialOf(const Tile &tile) const {
 BlockList BlockLists::fullOf(const Tile &tile) const {
   return listOf(roles.fullBlocks, tile, tile.fullSteps);
 }
+
+ClassedBlocks BlockLists::allOf(const Tile &tile) const {
+  ListWalk walk(b, {partialOf(tile), fullOf(tile)});
+  Scalar cut = tile.partialSteps;
+  return {walk.steps(), [walk, cut](Scalar step) -> ClassedBlocks::Block {
+            return {walk.block(step), step < cut};
+          }};
+}

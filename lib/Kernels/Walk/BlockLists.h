@@ -28,6 +28,8 @@
 
 #include "Walk/TileQueue.h"
 
+#include <functional>
+
 namespace attn {
 
 /// A run of blocks, `begin .. end - 1`.
@@ -90,16 +92,30 @@ private:
   TileBuilder *b;
 };
 
-/// The blocks that a tile of queries sees, by class.
+/// Blocks of both classes behind each other, in any order: the one of a step,
+/// which must exist, and whether a mask is to be asked in it.
+struct ClassedBlocks {
+  struct Block {
+    Scalar number, isCut;
+  };
+  Scalar steps;
+  std::function<Block(Scalar step)> at;
+};
+
+/// The blocks that a tile sees, by class.
 class TileLists {
 public:
   virtual ~TileLists() = default;
 
   /// A tile, if there is one, with the numbers of its steps.
   virtual Tile counted(Tile tile) const = 0;
+  /// A tile of keys likewise, with those of all `sharers` query heads.
+  virtual Tile countedOfAll(Tile tile, Scalar sharers) const = 0;
   /// The lists of such a tile.
   virtual BlockList partialOf(const Tile &tile) const = 0;
   virtual BlockList fullOf(const Tile &tile) const = 0;
+  /// Both lists, for who walks them in one loop.
+  virtual ClassedBlocks allOf(const Tile &tile) const = 0;
   /// Keys of a block of the lists, the last of which may end behind the keys,
   /// full as it is; 0 where such a block is partial.
   virtual int64_t keysOfFull() const = 0;
@@ -119,10 +135,10 @@ public:
              ListSide side = ListSide::queries);
 
   Tile counted(Tile tile) const override;
-  /// A tile of keys likewise, with those of all `sharers` query heads.
-  Tile countedOfAll(Tile tile, Scalar sharers) const;
+  Tile countedOfAll(Tile tile, Scalar sharers) const override;
   BlockList partialOf(const Tile &tile) const override;
   BlockList fullOf(const Tile &tile) const override;
+  ClassedBlocks allOf(const Tile &tile) const override;
   int64_t keysOfFull() const override { return size.keys; }
 
   const BlockSize size;

@@ -98,9 +98,7 @@ TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
       drawsAll(rows.how.drawsAll),
       hasLanes(rows.how.isBinding && !rows.how.takesShortFirst &&
                problem.mask.hidesBehind() && !problem.mask.hidesBefore()),
-      takesFirstRows(problem.isListed() && !hasSections &&
-                     problem.direction == Direction::forward),
-      heads(rows.heads),
+      takesFirstRows(problem.isListed() && !hasSections), heads(rows.heads),
       allHeads(ragged ? heads : heads * arguments.get(b, "batch")),
       tilesOfHead(ragged ? ragged->slots(b)
                          : b.ceilDiv(rows.count, rows.tile)) {
@@ -150,7 +148,8 @@ TileOrder::Position TileOrder::positionOf(TileBuilder &b, Scalar number) const {
     Scalar others = b.max(tilesOfHead - 1, b.i32(1));
     Scalar behind = b.max(number - allHeads, b.i32(0));
     Scalar head = behind / others, isFirst = number < allHeads;
-    Scalar row = tilesOfHead - 1 - (behind - head * others);
+    Scalar inHead = behind - head * others;
+    Scalar row = startsAtEnd ? tilesOfHead - 1 - inHead : inHead + 1;
     return {b.select(isFirst, b.i32(0), row), b.select(isFirst, number, head)};
   }
   if (!hasSections) {

@@ -12,9 +12,10 @@
 //
 // Of listed blocks nobody knows which tiles are long, before they are drawn.
 // What all look at, or what looks at all, mostly stands in the first rows, and
-// under a mask that the lists have taken in the last rows are long.  So the
-// first tile of every head goes first, and then head by head the others, from
-// the last to the second.
+// under a mask that the lists have taken in the last queries are long, and the
+// first keys.  So the first tile of every head goes first, and then head by
+// head the others, of queries from the last to the second, of keys from the
+// second on.
 //
 // Tiles of keys may have to wait for those of their head that were drawn
 // before. Then heads take turns as under a mask, so that few tiles of one head

@@ -260,11 +260,13 @@ private:
 
   void visitByGroup(Surroundings &around) const {
     int64_t tiles = around.visits.outerTiles;
-    int64_t rows = outerRows(around);
-    // Of a list there may be nothing to walk along; but a group has a step.
-    bool isMet = !problem.pattern || around.crew.sharing.group > 1;
+    // Of lists, and runs backward, there may be no step; but a group has one.
+    bool isForward =
+        problem.direction == Direction::forward && !problem.pattern;
+    bool isMet =
+        !problem.isListed() || isForward || around.crew.sharing.group > 1;
     auto visited = [&](Visits v, int64_t outerTiles) {
-      return isMet ? atLeastOne(v, outerTiles, rows) : v;
+      return isMet ? atLeastOne(v, outerTiles, outerRows(around)) : v;
     };
     if (!around.crew.order.firstStores)
       around.visits = visited(around.visits, tiles);

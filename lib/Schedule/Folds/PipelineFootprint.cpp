@@ -226,7 +226,7 @@ public:
     if (problem.ragged)
       total += kQueueBytesOfSequences;
     // Who multiplies plain products walks along lists by himself.
-    bool hasSteps = problem.pattern && !how.workers.isOfProducts &&
+    bool hasSteps = problem.isListed() && !how.workers.isOfProducts &&
                     problem.direction == Direction::backward;
     return hasSteps ? total + kStepMessages * kMessageBytes : total;
   }

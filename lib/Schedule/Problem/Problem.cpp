@@ -386,10 +386,9 @@ static std::optional<std::string> checkPlace(const Problem &p) {
 static std::optional<std::string> checkBands(const Problem &p) {
   if (p.bands.isEmpty())
     return std::nullopt;
-  if (p.pattern || p.ragged || p.place.any() ||
-      p.direction == Direction::backward)
-    return "expects runs of bands only forward, of rows that lie in order and "
-           "without lists of blocks, but got " +
+  if (p.pattern || p.ragged || p.place.any())
+    return "expects runs of bands only of rows that lie in order and without "
+           "lists of blocks, but got " +
            str(p.bands);
   return std::nullopt;
 }

@@ -146,9 +146,10 @@ static std::optional<std::string> checkOrder(const Tiles &t,
   if (!problem.deterministic && isOrdered)
     return std::string("expects sums of dQ in any order for gradients that "
                        "need not be deterministic, but got ordered = 1");
-  if (problem.pattern && t.get("first_stores") != 0)
+  if (problem.isListed() && t.get("first_stores") != 0)
     return std::string("expects sums of dQ that begin as zeros where blocks "
-                       "are listed, but got first_stores = 1");
+                       "are listed or in runs of bands, but got first_stores "
+                       "= 1");
   bool isMasked = !problem.mask.isOpen();
   if (t.get("short_first") != 0 && !(isOrdered && isMasked))
     return std::string("expects ordered sums under a mask for tiles of which "
@@ -209,9 +210,12 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
 }
 
 /// Whose block of queries is first, and in which order others follow, is known
-/// of bands only.
+/// of masks only.
 static std::optional<std::string> checkPattern(const Tiles &t,
                                                const Problem &problem) {
+  if (t.get("ordered") != 0 && !problem.bands.isEmpty())
+    return "expects no runs of bands for sums of dQ in order, but got " +
+           str(problem.bands);
   if (!problem.pattern)
     return std::nullopt;
   if (t.get("ordered") != 0)

@@ -336,13 +336,16 @@ private:
 
   /// Of a score, on average: full blocks of lists ask no region of `sees`, and
   /// neither do open ones of runs.
-  RegionCost regionCost(int64_t blockKeys) const {
+  RegionCost regionCost(const Use &use) const {
     const ScoreClauses &clauses = problem.clauses;
     if (problem.pattern)
       return clauses.scoreCost;
     if (problem.bands.isEmpty())
       return clauses.scoreCost + clauses.seesCost;
-    double share = cutShareOfBands(problem, node.step, blockKeys);
+    bool ownsKeys = node.axis == Axis::Key;
+    double share =
+        cutShareOfBands(problem, ownsKeys ? use.tile.rows : node.step,
+                        ownsKeys ? node.step : use.tile.cols);
     return clauses.scoreCost + clauses.seesCost * share;
   }
 
@@ -352,7 +355,7 @@ private:
     const ScoreClauses &clauses = problem.clauses;
     if (!clauses.sees && !clauses.score)
       return;
-    RegionCost cost = regionCost(use.tile.cols);
+    RegionCost cost = regionCost(use);
     w.exp += area * cost.functions / machine.expPerClockPerSm;
     w.smem += area * cost.reads * kReadBytes / machine.smemBytesPerClockPerSm;
     issue(area / 32 * (cost.issue + (isBackward() ? cost.slopes : 0)));

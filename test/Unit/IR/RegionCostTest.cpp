@@ -34,12 +34,24 @@ TEST(RegionCost, NothingOfNoRegion) {
 
 // A product, tanh, and the last factor is the softmax's.
 TEST(RegionCost, Softcap) {
-  RegionCost cost = scoreCost("softcap(50.0)");
+  ParsedOp op(forwardText("softcap(50.0)", {}));
+  RegionCost cost = costOf(*op->score(), DataType::bf16);
   EXPECT_NEAR(cost.issue, (596 - 529) / 40.0, 0.5);
   EXPECT_EQ(cost.functions, 1);
   EXPECT_EQ(cost.reads, 0);
   EXPECT_EQ(cost.held, 0);
   EXPECT_GT(cost.slopes, 0);
+}
+
+// Of f32 tanh is exact, by two functions and a polynomial (Region/Tanh.h).
+TEST(RegionCost, SoftcapOfSinglePrecision) {
+  ParsedOp op(forwardText("softcap(50.0)", {}));
+  RegionCost approximate = costOf(*op->score(), DataType::bf16),
+             exact = costOf(*op->score(), DataType::f32);
+  EXPECT_EQ(approximate.functions, 1);
+  EXPECT_EQ(exact.functions, 2);
+  EXPECT_EQ(exact.issue, approximate.issue + 13);
+  EXPECT_EQ(exact.slopes, approximate.slopes);
 }
 
 // What is read by head is read once a tile; gradients pass as they are.
@@ -83,5 +95,5 @@ TEST(RegionCost, WhatSeesIsCountedByItself) {
                                    {"tensor<8xi32>"});
   EXPECT_GT(clauses.seesCost.issue, 0);
   EXPECT_EQ(clauses.seesCost.slopes, 0);
-  EXPECT_EQ(clauses.scoreCost.functions, 1);
+  EXPECT_EQ(clauses.scoreCost.functions, 2); // tanh of f32
 }

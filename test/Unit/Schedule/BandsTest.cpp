@@ -225,33 +225,67 @@ TEST(Bands, NumbersReadBack) {
   EXPECT_FALSE(bandsOf(numbersOf(Bands(std::vector<Band>(kMostBands + 1)))));
 }
 
-// 64 first keys and a window of 512 of 16384 keys: bytes are near those of the
-// window, and far below those of all that is before a query.
+namespace {
+
+/// 64 first keys and a window of 512 of 16384 keys; and that window, and all
+/// that is before a query.
+struct FirstAndNear {
+  Problem runs, window, causal;
+
+  explicit FirstAndNear(Direction direction) {
+    Problem p;
+    p.direction = direction;
+    p.queries = p.keys = 16384;
+    p.heads = p.kvHeads = 16;
+    p.headDim = p.headDimV = 128;
+    runs = window = causal = p;
+    causal.mask.kind = MaskKind::causal;
+    window.mask = {MaskKind::window, 512, 0};
+    Band first, near;
+    first.at(BandSide::lastKey) = RowBound{63};
+    near.at(BandSide::firstDiagonal) = RowBound{-512};
+    near.at(BandSide::lastDiagonal) = RowBound{0};
+    runs.bands = Bands({first, near});
+    runs.clauses.sees = true;
+    runs.clauses.seesCost = {5, 0, 0, 0, 0};
+  }
+};
+
+} // namespace
+
+// Bytes are near those of the window, and far below those of all.
 TEST(Bands, PlansMoveWhatRunsShow) {
-  Problem p;
-  p.queries = p.keys = 16384;
-  p.heads = p.kvHeads = 16;
-  p.headDim = p.headDimV = 128;
-  Problem causal = p, window = p;
-  causal.mask.kind = MaskKind::causal;
-  window.mask = {MaskKind::window, 512, 0};
-  Band first, near;
-  first.at(BandSide::lastKey) = RowBound{63};
-  near.at(BandSide::firstDiagonal) = RowBound{-512};
-  near.at(BandSide::lastDiagonal) = RowBound{0};
-  p.bands = Bands({first, near});
-  p.clauses.sees = true;
-  p.clauses.seesCost = {5, 0, 0, 0, 0};
+  FirstAndNear of(Direction::forward);
   const Machine &machine = *findMachine("h100_sxm");
   auto best = [&](const Problem &problem) {
     return *plans(problem, machine).best();
   };
-  Plan runs = best(p), all = best(causal), band = best(window);
+  Plan runs = best(of.runs), all = best(of.causal), band = best(of.window);
   EXPECT_EQ(runs.kernel, "flash_wgmma");
   EXPECT_LT(double(runs.bytes.l2), 1.3 * double(band.bytes.l2));
   EXPECT_LT(double(runs.bytes.l2), 0.25 * double(all.bytes.l2));
   EXPECT_LT(runs.seconds, 0.3 * all.seconds);
-  EXPECT_GE(runs.bytes.l2, plans(p, machine).lowerBoundBytes);
+  EXPECT_GE(runs.bytes.l2, plans(of.runs, machine).lowerBoundBytes);
+}
+
+// Of the same tiles: first keys are one that all queries stream past.
+TEST(Bands, GradientsMoveWhatRunsShow) {
+  FirstAndNear of(Direction::backward);
+  const Machine &machine = *findMachine("h100_sxm");
+  EXPECT_EQ(plans(of.runs, machine).best()->kernel, "flash_backward_wgmma");
+  auto bytes = [&](const Problem &problem) {
+    std::string error;
+    std::optional<Plan> plan = planFor(
+        problem, machine, "flash_backward",
+        {{"key", 128}, {"query_block", 64}, {"first_stores", 0}}, error);
+    EXPECT_TRUE(plan) << error;
+    return plan ? double(plan->bytes.l2) : 0;
+  };
+  double runs = bytes(of.runs);
+  EXPECT_GT(runs, bytes(of.window));
+  EXPECT_LT(runs, 1.2 * bytes(of.window));
+  EXPECT_LT(runs, 0.25 * bytes(of.causal));
+  EXPECT_GE(runs, double(plans(of.runs, machine).lowerBoundBytes));
 }
 
 TEST(Bands, WhatTakesNoneSaysSo) {
@@ -263,6 +297,17 @@ TEST(Bands, WhatTakesNoneSaysSo) {
   EXPECT_FALSE(
       planFor(p, *findMachine("h100_sxm"), "flash", {{"parts", 4}}, error));
   EXPECT_NE(error.find("runs of 2 bands"), std::string::npos) << error;
+  p.pattern.emplace(BlockSize{64, 64}, /*density=*/0.5);
+  EXPECT_NE(check(p)->find("without lists of blocks"), std::string::npos);
+  p.pattern.reset();
+  p.queries = 8192;
   p.direction = Direction::backward;
-  EXPECT_NE(check(p)->find("runs of bands only forward"), std::string::npos);
+  p.deterministic = true;
+  PlanReport gradients = plans(p, *findMachine("h100_sxm"));
+  EXPECT_EQ(gradients.best()->schedule, "split_backward");
+  EXPECT_FALSE(planFor(p, *findMachine("h100_sxm"), "flash_backward",
+                       {{"ordered", 1}, {"first_stores", 0}}, error));
+  EXPECT_NE(error.find("no runs of bands for sums of dQ in order"),
+            std::string::npos)
+      << error;
 }

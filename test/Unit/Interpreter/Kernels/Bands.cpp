@@ -8,6 +8,7 @@
 
 #include "Harness/BuiltKernel.h"
 #include "Harness/KernelDraws.h"
+#include "Harness/RandomUnion.h"
 
 #include "../../Seed.h"
 #include "../../Share.h"
@@ -23,60 +24,6 @@ class BandRuns : public BuiltKernel {
 protected:
   Draws draw{31};
   int derived = 0;
-
-  /// Of a value a bound, by a number or by the sizes.
-  std::string condition(int64_t most) {
-    std::string place = "%v" + std::to_string(values++);
-    std::string left = draw(0, 2) ? "%d" : draw(0, 2) ? "%j" : "%i";
-    std::string right = number(draw(left == "%d" ? -most / 2 : 0, most));
-    if (left == "%d" && draw(0, 2) == 0) {
-      std::string name = "%v" + std::to_string(values++);
-      text += "  " + name + " = arith.addi %more, " + right + " : index\n";
-      right = name;
-    }
-    text += "  " + place + " = arith.cmpi " + (draw(0, 1) ? "sle" : "sge") +
-            ", " + left + ", " + right + " : index\n";
-    return place;
-  }
-  std::string number(int64_t value) {
-    std::string name = "%v" + std::to_string(values++);
-    text += "  " + name + " = arith.constant " + std::to_string(value) +
-            " : index\n";
-    return name;
-  }
-  std::string joined(const char *op, const std::string &a,
-                     const std::string &b) {
-    std::string name = "%v" + std::to_string(values++);
-    text += "  " + name + " = arith." + op + " " + a + ", " + b + " : i1\n";
-    return name;
-  }
-  std::string even() {
-    std::string two = number(2), zero = number(0);
-    std::string rest = "%v" + std::to_string(values++),
-                name = "%v" + std::to_string(values++);
-    text += "  " + rest + " = arith.remui %j, " + two + " : index\n  " + name +
-            " = arith.cmpi eq, " + rest + ", " + zero + " : index\n";
-    return name;
-  }
-
-  /// Up to three bands, of which one may be in part.
-  std::string unionOf(const Problem &p) {
-    values = 0;
-    text = "sees (%b, %h, %i, %j, %nq, %nk) {\n"
-           "  %d = arith.subi %j, %i : index\n"
-           "  %more = arith.subi %nk, %nq : index\n";
-    int64_t most = std::max<int64_t>(p.keys, 2);
-    std::string all;
-    for (int64_t band = draw(1, 3); band > 0; --band) {
-      std::string one = condition(most);
-      for (int64_t more = draw(0, 2); more > 0; --more)
-        one = joined("andi", one, condition(most));
-      if (draw(0, 5) == 0)
-        one = joined("andi", one, even());
-      all = all.empty() ? one : joined("ori", all, one);
-    }
-    return text + "  attn.yield " + all + " : i1\n}";
-  }
 
   Problem drawProblem() {
     const Mask masks[] = {{},
@@ -136,10 +83,6 @@ protected:
     EXPECT_EQ(promised.l2, outcome.traffic.global);
     EXPECT_EQ(promised.smem, outcome.traffic.smem);
   }
-
-private:
-  std::string text;
-  int values = 0;
 };
 
 } // namespace
@@ -147,7 +90,7 @@ private:
 TEST_F(BandRuns, RandomUnionsOnWarps) {
   for (int i = 0; i < 25; ++i) {
     Problem p = drawProblem();
-    check(p, drawWarps(), unionOf(p));
+    check(p, drawWarps(), drawUnion(draw, p.keys));
   }
   EXPECT_GT(derived, 12);
 }
@@ -155,7 +98,7 @@ TEST_F(BandRuns, RandomUnionsOnWarps) {
 TEST_F(BandRuns, RandomUnionsOnWarpgroups) {
   for (int i = 0; i < 20; ++i) {
     Problem p = drawProblem();
-    check(p, drawWarpgroups(), unionOf(p));
+    check(p, drawWarpgroups(), drawUnion(draw, p.keys));
   }
   EXPECT_GT(derived, 10);
 }
@@ -166,7 +109,7 @@ TEST_F(BandRuns, RandomUnionsInNumbers) {
   draw = Draws(seed);
   for (int i = 0; i < 60; ++i) {
     Problem p = drawProblem();
-    check(p, i % 2 ? drawWarps() : drawWarpgroups(), unionOf(p));
+    check(p, i % 2 ? drawWarps() : drawWarpgroups(), drawUnion(draw, p.keys));
   }
   EXPECT_GT(derived, 25);
 }

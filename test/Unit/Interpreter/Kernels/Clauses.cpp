@@ -8,6 +8,7 @@
 #include "Harness/BuiltKernel.h"
 #include "Harness/RandomRegion.h"
 
+#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -69,6 +70,28 @@ protected:
                        int64_t warps) {
     return {
         {"query", query}, {"key", key}, {"stages", stages}, {"warps", warps}};
+  }
+
+  /// Scores of f32 that a region makes of a query's number %r and z, which is
+  /// 0, one by one: of the only key there is the LSE is its score.
+  std::vector<float> scoresOf(int64_t queries, const std::string &text) {
+    Problem p = oneHead(queries, 1, 16, 16, {}, DataType::f32);
+    ClauseCase clauses(context, p,
+                       "score (%z : f32, %b, %h, %i, %j, %nq, %nk) {\n"
+                       "  %n = arith.index_cast %i : index to i32\n"
+                       "  %r = arith.sitofp %n : i32 to f32\n" +
+                           text + "  attn.yield %s : f32\n}",
+                       {}, seed);
+    p.clauses = clauses.flags();
+    Tiles tiles = mmaSync(64, 16, 1, 4);
+    FlashCase flash(p, tiles, seed);
+    std::fill(flash.q.begin(), flash.q.end(), 0.0f);
+    flash.use(clauses);
+    OwningOpRef<ModuleOp> module =
+        buildFlash(context, p, tiles, flash.scale, &clauses);
+    Outcome outcome = flash.run(*module->getOps<tile::KernelOp>().begin());
+    EXPECT_EQ(outcome.error, "");
+    return outcome.lse;
   }
 
   uint64_t seed = 1;
@@ -234,4 +257,51 @@ TEST_F(Clauses, TilesAndTypes) {
   tiles.set("staging", 0);
   check(p, tiles, text, {slopes, slopes});
   check(p, mmaSync(32, 32, 2, 2), text, {slopes, slopes});
+}
+
+/// Beside f64: at 8000 places from -8 to 8, and at powers of two of both signs,
+/// from those that f32 rounds to 0 to those that are infinite in it.
+TEST_F(Clauses, TanhOfSinglePrecision) {
+  constexpr int64_t places = 8000;
+  std::vector<float> near = scoresOf(places, R"(
+      %step = arith.constant 0.002 : f32
+      %first = arith.constant -8.0 : f32
+      %t = math.fma %r, %step, %first : f32
+      %x = arith.addf %t, %z : f32
+      %s = math.tanh %x : f32
+)");
+  ASSERT_EQ(near.size(), size_t(places));
+  constexpr double limit = 1e-6;
+  for (int64_t i = 0; i < places; ++i) {
+    double x = std::fma(float(i), 0.002f, -8.0f), truth = std::tanh(x);
+    ASSERT_NEAR(near[i], truth, limit * std::fabs(truth)) << x;
+  }
+  constexpr int64_t powers = 4800, perPower = 8, firstPower = -160;
+  std::vector<float> wide = scoresOf(powers, R"(
+      %inverse = arith.constant 0.0625 : f32
+      %first = arith.constant -160.0 : f32
+      %e = math.fma %r, %inverse, %first : f32
+      %size = math.exp2 %e : f32
+      %one = arith.constant 1 : i32
+      %odd = arith.andi %n, %one : i32
+      %is = arith.cmpi eq, %odd, %one : i32
+      %minus = arith.negf %size : f32
+      %t = arith.select %is, %minus, %size : f32
+      %x = arith.addf %t, %z : f32
+      %s = math.tanh %x : f32
+)");
+  ASSERT_EQ(wide.size(), size_t(powers));
+  for (int64_t i = 0; i < powers; ++i) {
+    float x = std::exp2(float(i) / (2 * perPower) + float(firstPower));
+    double truth = std::tanh(double(i % 2 ? -x : x));
+    double least = std::numeric_limits<float>::min();
+    ASSERT_NEAR(wide[i], truth, limit * std::fabs(truth) + least) << x;
+  }
+  EXPECT_EQ(wide.back(), -1);
+  std::vector<float> none = scoresOf(/*queries=*/3, R"(
+      %x = arith.divf %z, %z : f32
+      %s = math.tanh %x : f32
+)");
+  for (float value : none)
+    EXPECT_TRUE(std::isnan(value));
 }
