@@ -182,16 +182,17 @@ BlockList BandRuns::fullOf(const Tile &tile) const {
   return list;
 }
 
+// Cut blocks first, as of lists: where gradients went from one end to the other
+// they took 1.09 times as long (16384 rows on an H200, a window of 512 and 128
+// first keys and queries; 1.03 and 0.94 ms).
 ClassedBlocks BandRuns::allOf(const Tile &tile) const {
   Seen seen = seenFrom(tile.row);
-  BlockList shown(b, seen.shown);
-  auto at = [&b = b, shown, open = seen.open](Scalar step) {
-    Scalar block = shown.block(b, step), isCut = b.boolean(true);
-    for (const Run &run : open)
-      isCut = isCut & (run.has(block) == b.boolean(false));
-    return ClassedBlocks::Block{block, isCut};
-  };
-  return {shown.steps, at};
+  BlockList cut(b, cutOf(seen)), open(b, seen.open);
+  ListWalk walk(b, {cut, open});
+  return {walk.steps(),
+          [walk, steps = cut.steps](Scalar step) -> ClassedBlocks::Block {
+            return {walk.block(step), step < steps};
+          }};
 }
 
 std::unique_ptr<TileLists> attn::tileLists(TileBuilder &b,

@@ -3,8 +3,7 @@
 // Of each band a tile of rows sees one run of blocks (Bands.h), and of these a
 // whole band opens one.  In order and apart they are the runs that a tile
 // walks: open blocks in those that bands open, cut ones in what is left of the
-// others.  All of it follows from the rows of the tile.  Who walks both in one
-// loop goes from run to run, and of a block asks whether it is open.
+// others.  All of it follows from the rows of the tile.
 //
 // Example: j < 4 or i - 8 <= j <= i, the queries 32 .. 35, blocks of 4 keys:
 //
