@@ -64,25 +64,22 @@ private:
   /// What a warpgroup carries from strip to strip of a tile.
   struct State {
     Place stage;
-    Scalar parity;                  ///< of what is published of this strip
     GroupSoftmax::Rows own, others; ///< those of the other as last handed over
     Value reference;                ///< of the rows of `output`
     Output output;
 
     SmallVector<Value> pack() const {
-      SmallVector<Value> all = {stage.slot, stage.parity, parity,
-                                own.max,    own.sum,      others.max,
-                                others.sum, reference};
+      SmallVector<Value> all = {stage.slot, stage.parity, own.max,  own.sum,
+                                others.max, others.sum,   reference};
       llvm::append_range(all, output);
       return all;
     }
     static State unpack(TileBuilder &b, ValueRange s) {
       return {{b.wrap(s[0]), b.wrap(s[1])},
-              b.wrap(s[2]),
-              {s[3], s[4]},
-              {s[5], s[6]},
-              s[7],
-              Output(s.drop_front(8))};
+              {s[2], s[3]},
+              {s[4], s[5]},
+              s[6],
+              Output(s.drop_front(7))};
     }
   };
   /// What one hands the other.
@@ -101,22 +98,20 @@ private:
     Place start = Place::reader(b);
     // A strip may be the whole ring.
     start.slot = start.slot + arguments.opaqueZero(b);
-    forEachTile(b, queue,
-                {start.slot, start.parity, start.parity, start.parity},
+    forEachTile(b, queue, {start.slot, start.parity, start.parity},
                 [&](const Tile &tile, ValueRange s) {
                   return consumeTile(tile, {b.wrap(s[0]), b.wrap(s[1])},
-                                     b.wrap(s[2]), b.wrap(s[3]));
+                                     b.wrap(s[2]));
                 });
   }
 
-  SmallVector<Value> consumeTile(const Tile &tile, Place stage, Scalar parity,
+  SmallVector<Value> consumeTile(const Tile &tile, Place stage,
                                  Scalar queryParity) {
     KeyWalk walk = walkOf(tile);
     MbarrierWaitOp::create(b, queryFull, b.i32(0), queryParity);
     GroupSoftmax::Rows none = softmax->start(b, kWarpRows);
     Value nothing = b.fill(b.f32(0), b.accType(kWarpRows, piece));
-    State state{stage, parity,   none,
-                none,  none.max, Output(size_t(halves), nothing)};
+    State state{stage, none, none, none.max, Output(size_t(halves), nothing)};
     state = addStrip(state, tile, walk.first(), /*isFirst=*/true);
     state = State::unpack(
         b, walk.forEach(b, 1, state.pack(),
@@ -135,8 +130,7 @@ private:
         softmax->add(b, softmax->add(b, {state.reference, none.sum}, state.own),
                      state.others);
     store(tile, rows, state.output);
-    return {state.stage.slot, state.stage.parity, state.parity,
-            queryParity ^ 1};
+    return {state.stage.slot, state.stage.parity, queryParity ^ 1};
   }
 
   Scalar rowOf(const Tile &tile) { return tile.row + warpOfGroup * kWarpRows; }
@@ -171,7 +165,6 @@ private:
     Value scaled = ScaleRowsOp::create(b, weightsType(), weights, exponents);
     addOwn(state, scaled);
     state.stage = next(state.stage);
-    state.parity = state.parity ^ 1;
     return state;
   }
 
@@ -264,7 +257,7 @@ private:
   /// output's reference, which moves if they ask for it.
   Value takeOthers(State &state) {
     MbarrierWaitOp::create(b, published, b.i32(other()),
-                           lags() ? state.parity ^ 1 : state.parity);
+                           parityOf(stageOfOthers(state)));
     Image image = get();
     state.others = image.rows;
     ValueRange moved = b.choose(

@@ -32,6 +32,13 @@ Place WarpgroupSplitFrame::before(Place stage) const {
           b.select(wraps, stage.parity ^ 1, stage.parity)};
 }
 
+Scalar WarpgroupSplitFrame::parityOf(Place stage) const {
+  if (stages == 1)
+    return stage.parity;
+  Scalar ofSlot = stage.slot & b.i32(1);
+  return stages % 2 == 0 ? ofSlot : ofSlot ^ stage.parity;
+}
+
 KernelOp WarpgroupSplitFrame::declare() {
   arguments.map(b, "q", kRows, problem.headDim, element);
   declareKeys();

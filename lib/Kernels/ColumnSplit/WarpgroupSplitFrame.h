@@ -68,6 +68,8 @@ struct WarpgroupSplitFrame {
   /// The next stage, and the one before.
   Place next(Place stage) const { return stage.next(b, stages); }
   Place before(Place stage) const;
+  /// The parity of the number of a strip, among all of the block.
+  Scalar parityOf(Place stage) const;
 
   TileBuilder &b;
   const Problem &problem;

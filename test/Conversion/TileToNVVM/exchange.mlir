@@ -60,8 +60,8 @@ gpu.module @m {
 
 // The same places, from which registers come back.
 // CHECK-LABEL: llvm.func @get(
-// CHECK: "ld.shared.v4.b32 {$0,$1,$2,$3}, [$4+0];", "=r,=f,=f,=f,r,~{memory}"
-// CHECK: "ld.shared.v2.b32 {$0,$1}, [$2+512];", "=r,=f,r,~{memory}"
+// CHECK: "ld.shared.v4.b32 {$0,$1,$2,$3}, [$4+0];", "=f,=f,=f,=f,r,~{memory}"
+// CHECK: "ld.shared.v2.b32 {$0,$1}, [$2+512];", "=f,=f,r,~{memory}"
 gpu.module @m {
   tile.kernel @get(%stage: i32, %place: i32, %x: f32) attributes {warps = 4 : i32} {
     %s = tile.alloc "s" : <2x64x128xbf16, sw128>

@@ -39,7 +39,7 @@ protected:
   /// Wide keys fill shared memory with one strip.
   Tiles drawTiles(const Problem &p) {
     int64_t parts = draw(0, 1) ? draw(2, 5) : 1;
-    return tilesOf(draw(1, p.headDimV > 256 ? 1 : 2), parts, draw(0, 2),
+    return tilesOf(draw(1, p.headDim > 320 ? 1 : 2), parts, draw(0, 2),
                    draw(0, 1) != 0);
   }
 
