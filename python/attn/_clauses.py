@@ -211,8 +211,7 @@ def _made(sizes: tuple[int, ...], given: dict[str, Any]) -> _Maker:
                      "that broadcasts to [batch, heads, queries, keys]")
         if dtype_of(attn_mask) == "bool":
             masks.append(_read_for_all(attn_mask))
-        else:
-            maker.bias(attn_mask, "attn_mask")
+            attn_mask = None
     if "mask_mod" in given:
         masks.append(given["mask_mod"])
     if masks:
@@ -225,6 +224,8 @@ def _made(sizes: tuple[int, ...], given: dict[str, Any]) -> _Maker:
         maker.slopes(given["alibi_slopes"])
     if "bias" in given:
         maker.bias(given["bias"])
+    if attn_mask is not None:  # of floats: softcap is of the scores alone
+        maker.bias(attn_mask, "attn_mask")
     if "sinks" in given:
         maker.sinks(given["sinks"])
     if any(name in given for name in SCALED):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks and times decoding: few queries, many keys, keys in parts.
 
-    decoding.py [--out FILE.json] [--seconds 120] [--checks 40] [--sweep]
-                [--only contiguous|placed|latent]
+    decoding.py [--out FILE.json] [--seconds 120] [--checks 40] [--seed 0]
+                [--sweep] [--only contiguous|placed|latent]
 
 First o and lse of random problems against fp64: grouped heads, one query to
 eight, every mask, keys that fill no tile, more parts than tiles of keys, rows
@@ -418,6 +418,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, help="JSON of all times")
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--checks", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=0, help="of the first")
     parser.add_argument("--sweep", action="store_true")
     parser.add_argument("--only", choices=("contiguous", "placed", "latent"))
     parser.add_argument("--replays", type=int, default=50,
@@ -429,8 +430,8 @@ def main() -> int:
                                      ("placed", wrong_placed),
                                      ("latent", latent.wrong))
              if options.only in (None, name)]
-    faults = [text for seed in range(options.checks) for kind in kinds
-              for text in kind(seed)]
+    seeds = range(options.seed, options.seed + options.checks)
+    faults = [text for seed in seeds for kind in kinds for text in kind(seed)]
     if options.only in (None, "placed"):
         faults += wrong_far() + replayed(options.replays)
     print("\n".join(faults) or f"{options.checks} problems are right",

@@ -69,7 +69,8 @@ def outcome(case: Any, device: str) -> str:
         if got.shape != truth.shape or not np.allclose(
                 got, truth.astype(np.float64), rtol=limit or case.rtol,
                 atol=limit or max(case.atol, 1e-6)):
-            return f"WRONG output {name}"
+            off = np.abs(got - truth).max() if got.shape == truth.shape else ""
+            return f"WRONG output {name} off by {off} of {truth.dtype}"
     return "passes"
 
 

@@ -186,7 +186,7 @@ class Case:
         return array
 
     def truth(self) -> tuple[Any, ...]:
-        """o, lse, and shifts of scores, whose gradients are those of pairs."""
+        """o and lse."""
         torch, p = self.torch, self.drawn.problem
         self.wide = [t.detach().double().requires_grad_()
                      for t in (self.q, self.k, self.v)]
@@ -195,10 +195,7 @@ class Case:
         q, k, v = self.wide
         k, v = (t.repeat_interleave(p.heads // p.kv_heads, 1) for t in (k, v))
         scale = p.head_dim ** -0.5 if p.scale is None else p.scale
-        self.shift = torch.zeros(p.batch, p.heads, p.queries, p.keys,
-                                 dtype=torch.float64, requires_grad=True,
-                                 **self.like)
-        s = self.score(q @ k.mT * scale, self.wide_floats) + self.shift
+        s = self.score(q @ k.mT * scale, self.wide_floats)
         s = s.masked_fill(~self.visible.expand_as(s), -math.inf)
         if self.drawn.sinks:
             s = torch.cat([s, self.wide_floats["sinks"][
@@ -208,7 +205,19 @@ class Case:
         total = weights.sum(-1, keepdim=True)
         weights = weights / total.masked_fill(total == 0, 1)
         lse = (total.log() + top)[..., 0]
-        return weights[..., :p.keys] @ v, lse
+        self.weights = weights[..., :p.keys]
+        return self.weights @ v, lse
+
+    def pair_terms(self, o: Any, do: Any, dlse: Any) -> Any:
+        """How large what is summed for a pair's gradient is, P (dP - D + dlse):
+        near 0 where a row sees one key, whatever the terms are.  D is itself a
+        sum, which is as wrong as its terms."""
+        torch, p = self.torch, self.drawn.problem
+        do, dlse = do.double(), dlse.double()
+        v = self.wide[2].repeat_interleave(p.heads // p.kv_heads, 1)
+        row = (do * o).norm(dim=-1) + dlse.abs()
+        with torch.no_grad():
+            return self.weights * ((do @ v.mT).abs() + row[..., None])
 
     def errors(self, attention: Callable[..., Any]) -> list[str]:
         """What is wrong."""
@@ -222,14 +231,15 @@ class Case:
         inputs = [self.q, self.k, self.v, *self.floats.values()]
         found = torch.autograd.grad((o, lse), inputs, (do, dlse),
                                     allow_unused=True)
-        *wanted, pairs = torch.autograd.grad(
+        wanted = torch.autograd.grad(
             (exact, exact_lse.masked_fill(blind, 0)),
-            [*self.wide, *self.wide_floats.values(), self.shift],
+            [*self.wide, *self.wide_floats.values()],
             (do.double(), dlse.double()), allow_unused=True)
         limits = TOLERANCE[p.dtype]
         wrong = [] if torch.equal(torch.isneginf(lse), blind) else [
             "rows that see nothing"]
-        size = 0.0 if pairs is None else pairs.norm().item()
+        terms = self.pair_terms(exact, do, dlse)
+        size = terms.norm().item()
         seen = ~blind
         checks = [("o", o, exact, 0.0, limits[0]),
                   ("lse", lse[seen], exact_lse[seen], 1.0, limits[0])]
@@ -238,9 +248,9 @@ class Case:
             scale = self.floats[name].abs().max().item() if (
                 name in self.floats) else 1.0
             least = size * max(scale, 1.0)
-            if name == "alibi_slopes" and pairs is not None:
+            if name == "alibi_slopes":
                 # A pair adds its own gradient times a distance.
-                least = (pairs * (self.j - self.i)).norm().item()
+                least = (terms * (self.j - self.i)).norm().item()
             checks.append((name, got, want, least, limits[1]))
         for name, got, want, least, limit in checks:
             if got is None or want is None:

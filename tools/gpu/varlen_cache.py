@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks and times ragged queries on a cache: prefills and decodes in one call.
 
-    varlen_cache.py [--out FILE.json] [--seconds 60] [--checks 60]
+    varlen_cache.py [--out FILE.json] [--seconds 60] [--checks 60] [--seed 0]
+                    [--only checks|times]
                     [--schedules "flash, ..." ...]
 
 First o and lse of random problems against fp64, sequence by sequence: queries
@@ -160,9 +161,9 @@ class Problem:
         return None
 
 
-def check(count: int, seconds: float) -> int:
+def check(first: int, count: int, seconds: float) -> int:
     wrong, done, begin = 0, 0, time.time()
-    for seed in range(count):
+    for seed in range(first, first + count):
         if time.time() - begin > seconds:
             break
         torch.manual_seed(seed)
@@ -176,7 +177,7 @@ def check(count: int, seconds: float) -> int:
         if error:
             wrong += 1
             print(f"WRONG {seed}: {error}; {problem.name()}")
-    print(f"{done} problems, {wrong} wrong")
+    print(f"{done} problems from seed {first} on, {wrong} wrong")
     return wrong + (done == 0)
 
 
@@ -312,9 +313,15 @@ def main() -> int:
     parser.add_argument("--out")
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--checks", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=0, help="of the first")
+    parser.add_argument("--only", choices=("checks", "times"))
     parser.add_argument("--schedules", nargs="*", default=[])
     arguments = parser.parse_args()
-    wrong = check(arguments.checks, arguments.seconds)
+    wrong = 0
+    if arguments.only != "times":
+        wrong += check(arguments.seed, arguments.checks, arguments.seconds)
+    if arguments.only == "checks":
+        return int(wrong > 0)
     with torch.no_grad():
         wrong += check_graph()
         draw = random.Random(1)

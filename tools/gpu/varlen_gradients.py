@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks and times gradients of sequences that lie one behind the other.
 
-    varlen_gradients.py [--out FILE.json] [--seconds 120] [--checks 40]
+    varlen_gradients.py [--out FILE.json] [--seconds 120] [--checks 40] [--seed 0]
+                        [--only checks|times]
 
 First dq, dk and dv of the random problems of varlen.py against fp64, sequence
 by sequence, also with a gradient of the log-sum-exp, with a sequence of NaNs
@@ -115,9 +116,9 @@ def error(problem: Problem, found: Tensors, do: torch.Tensor,
     return None
 
 
-def check(count: int, seconds: float) -> int:
+def check(first: int, count: int, seconds: float) -> int:
     wrong, done, refused, begin = 0, 0, 0, time.time()
-    for seed in range(count):
+    for seed in range(first, first + count):
         if time.time() - begin > seconds:
             break
         torch.manual_seed(seed)
@@ -192,8 +193,14 @@ def main() -> int:
     parser.add_argument("--out")
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument("--checks", type=int, default=40)
+    parser.add_argument("--seed", type=int, default=0, help="of the first")
+    parser.add_argument("--only", choices=("checks", "times"))
     arguments = parser.parse_args()
-    wrong = check(arguments.checks, arguments.seconds / 2)
+    wrong = 0
+    if arguments.only != "times":
+        wrong += check(arguments.seed, arguments.checks, arguments.seconds / 2)
+    if arguments.only == "checks":
+        return int(wrong > 0)
     draw = random.Random(1)
     lengths = [draw.randint(100, 4000) for _ in range(64)]
     results = [

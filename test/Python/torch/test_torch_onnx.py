@@ -33,7 +33,10 @@ def forward(q, k, v, *, scale=None, window=None, mask=None, causal=False,
     asked = {"softcap": softcap, "attn_mask": attn_mask, "mask_mod": mask_mod}
     asked = {name: value for name, value in asked.items() if value is not None}
     if asked:
-        assert _clauses.of_call(q, k, None, asked).text
+        text = _clauses.of_call(q, k, None, asked).text
+        assert text
+        # A softcap is of the scores alone, whatever is added behind it.
+        assert "softcap" not in text or "bias" not in text.split("softcap")[0]
     name = _problem.mask_name(causal, window, mask)
     queries, keys = q.shape[2], k.shape[2]
     i, j = torch.arange(queries)[:, None], torch.arange(keys)
