@@ -64,22 +64,23 @@ private:
   /// What a warpgroup carries from strip to strip of a tile.
   struct State {
     Place stage;
-    GroupSoftmax::Rows own, others; ///< those of the other as last handed over
-    Value reference;                ///< of the rows of `output`
+    GroupSoftmax::Rows own;
+    Value reference; ///< of the rows of `output`
+    Value ofOthers;  ///< the other's sum as last handed over, relative to that
     Output output;
 
     SmallVector<Value> pack() const {
-      SmallVector<Value> all = {stage.slot, stage.parity, own.max,  own.sum,
-                                others.max, others.sum,   reference};
+      SmallVector<Value> all = {stage.slot, stage.parity, own.max,
+                                own.sum,    reference,    ofOthers};
       llvm::append_range(all, output);
       return all;
     }
     static State unpack(TileBuilder &b, ValueRange s) {
       return {{b.wrap(s[0]), b.wrap(s[1])},
               {s[2], s[3]},
-              {s[4], s[5]},
-              s[6],
-              Output(s.drop_front(7))};
+              s[4],
+              s[5],
+              Output(s.drop_front(6))};
     }
   };
   /// What one hands the other.
@@ -111,7 +112,8 @@ private:
     MbarrierWaitOp::create(b, queryFull, b.i32(0), queryParity);
     GroupSoftmax::Rows none = softmax->start(b, kWarpRows);
     Value nothing = b.fill(b.f32(0), b.accType(kWarpRows, piece));
-    State state{stage, none, none, none.max, Output(size_t(halves), nothing)};
+    State state{stage, none, none.max, none.sum,
+                Output(size_t(halves), nothing)};
     state = addStrip(state, tile, walk.first(), /*isFirst=*/true);
     state = State::unpack(
         b, walk.forEach(b, 1, state.pack(),
@@ -127,8 +129,7 @@ private:
       endOthers(state, products, 0, /*younger=*/0);
     }
     GroupSoftmax::Rows rows =
-        softmax->add(b, softmax->add(b, {state.reference, none.sum}, state.own),
-                     state.others);
+        softmax->add(b, {state.reference, state.ofOthers}, state.own);
     store(tile, rows, state.output);
     return {state.stage.slot, state.stage.parity, queryParity ^ 1};
   }
@@ -161,7 +162,7 @@ private:
 
     endOthers(state, late, halves - int64_t(late.size()), /*younger=*/0);
     late.clear();
-    scale(state.output, ones, alpha);
+    scale(state, ones, alpha);
     Value scaled = ScaleRowsOp::create(b, weightsType(), weights, exponents);
     addOwn(state, scaled);
     state.stage = next(state.stage);
@@ -200,18 +201,20 @@ private:
       ringOwn.release(b, pieceOf(own, b.i32(half)));
   }
 
-  /// Scales the output if some row of it has moved.
-  void scale(Output &output, Value ones, Value alpha) {
+  /// Scales the output, and sums beside it, if some row has moved.
+  void scale(State &state, Value ones, Value alpha) {
     Scalar moves = b.wrap(AnyAboveOp::create(b, b.getI1Type(), ones, alpha));
-    output = Output(b.choose(
+    SmallVector<Value> sums = {state.ofOthers};
+    llvm::append_range(sums, state.output);
+    ValueRange scaled = b.choose(
         moves,
         [&] {
-          SmallVector<Value> scaled;
-          for (Value one : output)
-            scaled.push_back(scaleRows(b, one, alpha));
-          return scaled;
+          return llvm::map_to_vector(
+              sums, [&](Value one) { return scaleRows(b, one, alpha); });
         },
-        [&] { return llvm::to_vector(ValueRange(output)); }));
+        [&] { return sums; });
+    state.ofOthers = scaled.front();
+    state.output = Output(scaled.drop_front());
   }
 
   Type weightsType() { return b.lhsType(kWarpRows, kKeys, element); }
@@ -259,7 +262,6 @@ private:
     MbarrierWaitOp::create(b, published, b.i32(other()),
                            parityOf(stageOfOthers(state)));
     Image image = get();
-    state.others = image.rows;
     ValueRange moved = b.choose(
         softmax->asks(b, image.rows.max, state.reference),
         [&]() -> SmallVector<Value> {
@@ -276,9 +278,10 @@ private:
         });
     state.reference = moved[0];
     state.output = Output(moved.drop_front());
-    return ScaleRowsOp::create(
-        b, weightsType(), image.weights,
-        softmax->exponents(b, image.rows.max, state.reference));
+    Value exponents = softmax->exponents(b, image.rows.max, state.reference);
+    state.ofOthers = scaleRows(b, image.rows.sum,
+                               GroupSoftmax::powers(b, exponents));
+    return ScaleRowsOp::create(b, weightsType(), image.weights, exponents);
   }
 
   /// Begins O += P V of the other's keys, of some halves.
