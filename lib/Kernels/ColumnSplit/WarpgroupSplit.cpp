@@ -279,8 +279,8 @@ private:
     state.reference = moved[0];
     state.output = Output(moved.drop_front());
     Value exponents = softmax->exponents(b, image.rows.max, state.reference);
-    state.ofOthers = scaleRows(b, image.rows.sum,
-                               GroupSoftmax::powers(b, exponents));
+    state.ofOthers =
+        scaleRows(b, image.rows.sum, GroupSoftmax::powers(b, exponents));
     return ScaleRowsOp::create(b, weightsType(), image.weights, exponents);
   }
 

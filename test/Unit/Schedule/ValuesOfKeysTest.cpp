@@ -59,10 +59,10 @@ TEST(ValuesOfKeys, BytesByHand) {
   int64_t weights = 2 * 64 * 128 * 2;    // written once, read by the other
   int64_t rows = 2 * 2 * 64 * 4 * 2 * 4; // two numbers in four lanes
   int64_t output = 128 * rowV;           // half of the columns each
-  EXPECT_EQ(plan->bytes.smem,
-            3 * tiles *
-                (strips * (keys + scores + weights + rows + output) +
-                 64 * rowK));
+  EXPECT_EQ(
+      plan->bytes.smem,
+      3 * tiles *
+          (strips * (keys + scores + weights + rows + output) + 64 * rowK));
 }
 
 /// Q, a strip of keys and what is handed over; two rings of two tiles in halves
