@@ -273,6 +273,7 @@ static Launches launchesWithinBlockInParts(const Tiles &t) {
   return all;
 }
 
+/// To be asked for by its tiles until a GPU has timed it.
 static Form withinBlock() {
   Form form = {
       {TensorCoreFamily::wgmma},
@@ -288,7 +289,6 @@ static Form withinBlock() {
   form.mostHeadDim = kMostHeadDimOfGroup;
   form.launches = launchesWithinBlock;
   form.takes = takesValuesOfKeys;
-  form.isRival = true;
   return form;
 }
 
