@@ -48,20 +48,36 @@ Traffic LoadRegistersOp::getTraffic(const TrafficScalars &) {
   return {imageBytes(getValues().getTypes()), 0};
 }
 
-LogicalResult PutRegistersOp::verify() {
-  if (failed(verifyImage(*this, getValues().getTypes())))
+/// An image of these values that lies in a stage of a buffer.
+static LogicalResult verifyImageIn(Operation *op, SmemType buffer,
+                                   TypeRange types) {
+  if (failed(verifyImage(op, types)))
     return failure();
-  SmemType buffer = getBuffer().getType();
-  if (bytes() > buffer.stageBytes())
-    return emitOpError("expects at most the ")
+  int64_t bytes = imageBytes(types);
+  if (bytes > buffer.stageBytes())
+    return op->emitOpError("expects at most the ")
            << buffer.stageBytes() << " bytes of a stage of " << buffer
-           << ", but got " << bytes();
+           << ", but got " << bytes;
   return success();
+}
+
+LogicalResult PutRegistersOp::verify() {
+  return verifyImageIn(*this, getBuffer().getType(), getValues().getTypes());
 }
 
 int64_t PutRegistersOp::bytes() { return imageBytes(getValues().getTypes()); }
 
 Traffic PutRegistersOp::getTraffic(const TrafficScalars &) {
+  return {0, bytes()};
+}
+
+LogicalResult GetRegistersOp::verify() {
+  return verifyImageIn(*this, getBuffer().getType(), getValues().getTypes());
+}
+
+int64_t GetRegistersOp::bytes() { return imageBytes(getValues().getTypes()); }
+
+Traffic GetRegistersOp::getTraffic(const TrafficScalars &) {
   return {0, bytes()};
 }
 

@@ -127,6 +127,25 @@ int64_t TmaLoadRowsOp::panels() {
   return panelsOf(getBuffer().getType(), getColumns());
 }
 
+int64_t TmaPrefetchOp::panelColumns() {
+  Type element = getMap().getType().getElementType();
+  return SmemType::kPanelBytes * 8 / element.getIntOrFloatBitWidth();
+}
+
+int64_t TmaPrefetchOp::panels() {
+  return int64_t(getColumns()) / panelColumns();
+}
+
+LogicalResult TmaPrefetchOp::verify() {
+  if (failed(verifySingleLane(*this)))
+    return failure();
+  auto columns = int64_t(getColumns());
+  if (columns > 0 && columns % panelColumns() == 0)
+    return success();
+  return emitOpError("expects columns in steps of ")
+         << panelColumns() << ", but got " << columns;
+}
+
 LogicalResult TmaStoreOp::verify() {
   TensorMapType map = getMap().getType();
   SmemType buffer = getBuffer().getType();

@@ -40,7 +40,8 @@ def read_problems():
     numbers of used keys, only queries have some, and each of the `batch` has
     `keys`, in pages of `page` if it says so.  `kv_dtype` is the type of k and v
     where it is another.  `clauses` is the
-    text of others, that read %x0, %x1, .. of the types in `captures`."""
+    text of others, that read %x0, %x1, .. of the types in `captures`; with
+    `values(keys, first E)` there is no v."""
     with open(PROBLEMS, encoding="utf-8") as f:
         return [json.loads(line) for line in f]
 
@@ -206,7 +207,8 @@ def roles_of(problem):
     results = ["o"] + [role for role in ("lse", "low") if problem.get(role)]
     if problem.get("kept"):
         results += ["weights", "block_rows"]
-    return ["q", "k", "v"], results
+    of_keys = "values" in short_of(problem)
+    return ["q", "k"] + ["v"] * (not of_keys), results
 
 
 def module_of(problem):

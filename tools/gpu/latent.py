@@ -1,16 +1,28 @@
+#!/usr/bin/env python3
 """Checks and times decoding on a cache of latent vectors: `decoding.py --only
-latent`.
+latent`, or by itself:
+
+    latent.py [--seconds 50] [--checks 24]
 
 Values are the first columns of keys (`v=None, v_head_dim=...`), so a step reads
 one array.  Results of random caches, in order and in pages, are compared with
 fp64; then steps of 128 query heads on one key head, d = 576, d_v = 512, are
-timed, as TFLOP/s and as GB/s of the keys, which count once.
+timed, as TFLOP/s and as GB/s of the keys, which count once.  By itself it first
+times the schedules that there are for such a step, and checks each of them.
+The exit status is 1 when a result is wrong.
 """
 
 from __future__ import annotations
 
+import argparse
 import random
-from typing import Any, Callable
+import sys
+import time
+from typing import Any, Callable, Optional
+
+if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
+    print(__doc__.strip())  # which needs neither PyTorch nor attn
+    sys.exit(0)
 
 import reference
 import torch
@@ -22,6 +34,16 @@ HEADS, DIM, DIM_V = 128, 576, 512
 STEPS = ((64, 8192), (128, 4096), (32, 16384), (16, 8192), (8, 32768),
          (1, 8192), (1, 131072))
 PAGES = (64,)
+#: Schedules of a step: within a block, by how many halves of a product are
+#: started behind the scores and whether L2 is told of keys ahead; and of groups
+#: of blocks.
+WITHIN = tuple(f"column_split, query = 64, key = 128, warpgroups = 2, stages = 1,"
+               f" late = {late}, prefetch = {prefetch}"
+               for late in (1, 0, 2) for prefetch in (1, 0))
+GROUPS = ("column_split, query = 128, key = 128, group = 2, cluster = 1, "
+          "slots = 6, resident = 8",
+          "column_split, query = 128, key = 128, group = 2, cluster = 1, "
+          "slots = 7, resident = 7")
 Call = Callable[[], Any]
 
 
@@ -53,6 +75,12 @@ def wrong(seed: int) -> list[str]:
     causal = draw.random() < 0.7
     used = [draw.choice((0, 1, keys, draw.randint(0, keys)))
             for _ in range(batch)]
+    schedule: Optional[str] = None
+    if dim_v % 128 == 0 and draw.random() < 0.7:
+        schedule = draw.choice(WITHIN)
+        if draw.random() < 0.4:
+            schedule = schedule.replace(
+                "stages = 1", f"stages = 1, parts = {draw.choice((2, 3, 5))}")
     q = torch.randn(batch, queries, heads, dim, device="cuda", dtype=dtype)
     cache = torch.randn(batch, keys, kv_heads, dim, device="cuda", dtype=dtype)
     exact, lse_exact = [], []
@@ -78,12 +106,12 @@ def wrong(seed: int) -> list[str]:
                            dtype=draw.choice((torch.int32, torch.int64)))
     where = (f"latent {seed}: {batch} x {heads}/{kv_heads} heads, {queries} "
              f"queries, {used} of {keys} keys, pages of {page}, d {dim}, "
-             f"d_v {dim_v}, {dtype}, causal {causal}")
+             f"d_v {dim_v}, {dtype}, causal {causal}, {schedule}")
     try:
         o, lse = attn.attention_with_kvcache(
             q, cache, None, v_head_dim=dim_v, cache_seqlens=lengths,
             page_table=table, causal=causal, return_softmax_lse=True,
-            check=True)
+            schedule=schedule, check=True)
     except attn.UnsupportedError as error:
         return [f"{where}: is refused, {error}"]
     errors = {"o": (reference.relative_error(o.transpose(1, 2),
@@ -128,3 +156,65 @@ def steps(clock: Any, batch: int, keys: int) -> list[dict[str, Any]]:
                  tflops=flops / 1e12 / seconds,
                  gb_per_s=size / 1e9 / seconds)
             for name, seconds in times.items()]
+
+
+def schedules(clock: Any, batch: int, keys: int, until: float) -> list[str]:
+    """Times each schedule on keys in order and in pages of 64, one by one, since
+    a kernel takes seconds to compile, and says which give something else than
+    the first one."""
+    q = torch.randn(batch, 1, HEADS, DIM, device="cuda", dtype=torch.bfloat16)
+    cache = torch.randn(batch, keys, 1, DIM, device="cuda",
+                        dtype=torch.bfloat16)
+    lengths = torch.full((batch,), keys, dtype=torch.int32, device="cuda")
+    order = torch.randperm(batch * keys // 64, device="cuda")
+    pool = torch.empty_like(cache).view(-1, 64, 1, DIM)
+    pool[order] = cache.view(pool.shape)
+    table = order.view(batch, -1).int()
+    flops = 2 * batch * HEADS * keys * (DIM + DIM_V)
+    faults, first = [], None
+    for name, keywords in (("pages", {"page_table": table}), ("in order", {})):
+        for schedule in (GROUPS[0], *WITHIN[::2], *WITHIN[1::2], *GROUPS[1:]):
+            if time.monotonic() > until:
+                break
+            def call(schedule: str = schedule, paged: bool = bool(keywords),
+                     keywords: dict[str, Any] = keywords) -> Any:
+                return attn.attention_with_kvcache(
+                    q, pool if paged else cache, None, v_head_dim=DIM_V,
+                    cache_seqlens=lengths, schedule=schedule, **keywords)
+            try:
+                o = call()
+                torch.cuda.synchronize()
+            except attn.UnsupportedError as error:
+                print(f"{schedule}: is refused, {error}", flush=True)
+                continue
+            first = o if first is None else first
+            apart = reference.relative_error(o, first.double())
+            if not apart <= 2 * reference.tolerance(torch.bfloat16, keys):
+                faults.append(f"{schedule}, {name}: is {apart:.1e} apart")
+            t = clock.in_turns({name: call})[name]
+            print(f"{1e6 * t:8.1f} us {flops / 1e12 / t:5.0f} TFLOP/s  {name}, "
+                  + schedule.removeprefix("column_split, "), flush=True)
+    return faults
+
+
+def main() -> int:
+    from decoding import Clock  # which has this file's steps among others
+    parser = argparse.ArgumentParser(description="Times latent caches.")
+    parser.add_argument("--seconds", type=float, default=50)
+    parser.add_argument("--checks", type=int, default=24)
+    options = parser.parse_args()
+    until = time.monotonic() + options.seconds
+    clock = Clock()
+    faults = schedules(clock, 64, 8192, until - options.seconds / 2)
+    for seed in range(options.checks):
+        if time.monotonic() < until - 15:
+            faults += wrong(seed)
+    for batch, keys in STEPS:
+        if time.monotonic() < until:
+            steps(clock, batch, keys)
+    print("\n".join(faults) or "all right", flush=True)
+    return int(bool(faults))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

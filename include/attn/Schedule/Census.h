@@ -98,6 +98,9 @@ struct Use {
   /// Warps that have the same rows: they read the same ones of a, each a part
   /// of b.
   int64_t across = 1;
+  /// Each of these has its own part of P in registers, and only those of others
+  /// from shared memory (`Workers::handsOver`).
+  bool handsOver = false;
   /// multiply: operands that lie in shared memory, not in registers.  weigh,
   /// differentiate: likewise the LSE, and D, which every warp reads for itself.
   bool aInSmem = false, bInSmem = false;

@@ -92,6 +92,12 @@ struct Workers {
   /// in shared memory.  Row maxima are exchanged there in every step, and sums
   /// when O is stored.
   int64_t across = 1;
+  /// Of a pipeline with several on the same rows: each multiplies its own part
+  /// of P as it has it in registers, and while it waits another one multiplies.
+  /// Others take that part, with maxima and sums of its rows, from one place in
+  /// shared memory.  Keys come by the pieces in which they are handed back: the
+  /// columns of V of each, and those behind, for each part of the keys.
+  bool handsOver = false;
   /// They keep nothing but accumulators: both factors of every product stream,
   /// in pairs through one ring.  A tile that sees nothing makes no step. Inside
   /// a multiprocessor tiles are whole along the head dimensions too.

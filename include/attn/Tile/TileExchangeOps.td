@@ -95,6 +95,27 @@ def Tile_PutRegistersOp : Tile_Op<"put_registers",
   }];
 }
 
+def Tile_GetRegistersOp : Tile_Op<"get_registers",
+    [MemoryEffects<[MemRead]>,
+     DeclareOpInterfaceMethods<Tile_TrafficInterface>]> {
+  let summary = "loads what `tile.put_registers` stored";
+  let description = [{
+    Per warp.  With the same types, buffer, stage and place it gives the same
+    values, to any warp of the block.
+  }];
+  let arguments = (ins Tile_Smem:$buffer, I32:$stage, I32:$place);
+  let results = (outs Variadic<AnyTypeOf<[Tile_Frag, Tile_Row]>>:$values);
+  let assemblyFormat = [{
+    $buffer `[` $stage `,` $place `]` attr-dict
+    `:` type($buffer) `->` type($values)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Bytes of the image.
+    int64_t bytes();
+  }];
+}
+
 def Tile_ScaleRowsOp : Tile_Op<"scale_rows",
     [Pure, AllTypesMatch<["fragment", "result"]>]> {
   let summary = "times powers of two, one per row";

@@ -338,6 +338,29 @@ def Tile_TmaLoadRowsOp : Tile_Op<"tma_load_rows",
   }];
 }
 
+def Tile_TmaPrefetchOp : Tile_Op<"tma_prefetch",
+    [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "asks that a box of an array come to L2, for a later load";
+  let description = [{
+    One lane.  The rows `row ..` of a head, as many as a box has, and `columns`
+    of its columns from `column` on (whole panels).  What the array has not is
+    left out, and nothing waits for the others: a hint, without which results
+    are the same.
+  }];
+  let arguments = (ins Tile_TensorMap:$map, I32:$batch, I32:$head, I32:$row,
+                       I32:$column, I64Attr:$columns);
+  let assemblyFormat = [{
+    $map `[` $batch `,` $head `,` $row `,` $column `]` `columns` $columns
+    attr-dict `:` type($map)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Panels that come.
+    int64_t panels();
+    int64_t panelColumns();
+  }];
+}
+
 def Tile_TmaStoreOp : Tile_Op<"tma_store", [MemoryEffects<[MemRead, MemWrite]>,
     DeclareOpInterfaceMethods<Tile_TrafficInterface,
       ["getTrafficOperands"]>]> {

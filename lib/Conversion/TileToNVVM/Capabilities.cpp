@@ -77,8 +77,8 @@ static Need needOf(Operation *op) {
           [](auto) { return Result{"setmaxnreg", 90, /*isAccelerated=*/true}; })
       .Case<MbarrierOp, MbarrierWaitOp, MbarrierArriveOp, QueueOp, PushOp,
             PopOp>([](auto) { return Result{"mbarrier.try_wait", 90}; })
-      .Case<MbarrierExpectOp, TmaLoadOp, TmaLoadRowsOp, TmaStoreOp,
-            TmaStoreWaitOp, LoadWordsOp, AddWordsOp, StoreWordsOp>(
+      .Case<MbarrierExpectOp, TmaLoadOp, TmaLoadRowsOp, TmaPrefetchOp,
+            TmaStoreOp, TmaStoreWaitOp, LoadWordsOp, AddWordsOp, StoreWordsOp>(
           [](auto) { return Result{"cp.async.bulk", 90}; })
       .Case([](FenceAsyncOp) { return Result{"fence.proxy.async", 90}; })
       .Case<AwaitLaunchOp, ReleaseLaunchOp>(

@@ -128,6 +128,53 @@ struct PutRegistersLowering : OpConversionPattern<PutRegistersOp> {
   }
 };
 
+/// The registers of values of these types, in lanes' types, as they lie.
+struct ImageTypes {
+  SmallVector<Type> all;
+  SmallVector<size_t> counts; ///< of each value
+
+  static FailureOr<ImageTypes> of(const TypeConverter &converter,
+                                  TypeRange values) {
+    ImageTypes types;
+    for (Type type : values) {
+      size_t before = types.all.size();
+      if (failed(converter.convertType(type, types.all)))
+        return failure();
+      types.counts.push_back(types.all.size() - before);
+    }
+    return types;
+  }
+};
+
+/// Loads the registers of all values of an image by such instructions.
+SmallVector<Registers> loadImage(Lane &b, StringRef load, Value base,
+                                 Value place, const ImageTypes &types) {
+  ImageAddress address(b, base, place, types.all.size());
+  StringRef addressLetter = base.getType().isInteger() ? "r" : "l";
+  Registers all;
+  for (size_t i = 0; i < types.all.size(); i += kPiece) {
+    ArrayRef<Type> piece = ArrayRef(types.all).slice(i).take_front(kPiece);
+    std::string constraints;
+    for (Type type : piece)
+      constraints += ("=" + letterOf(type) + ",").str();
+    llvm::append_range(
+        all, b.assembly(
+                 piece,
+                 load.str() + vectorOf(piece.size()) +
+                     operandList(0, piece.size()) + ", " +
+                     memoryOperand(int64_t(piece.size()), bytesBehind(i)) + ";",
+                 constraints + addressLetter.str() + ",~{memory}",
+                 address.of(piece.size())));
+  }
+  SmallVector<Registers> values;
+  size_t at = 0;
+  for (size_t count : types.counts) {
+    values.emplace_back(ArrayRef(all).slice(at, count));
+    at += count;
+  }
+  return values;
+}
+
 struct LoadRegistersLowering : OpConversionPattern<LoadRegistersOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -135,38 +182,33 @@ struct LoadRegistersLowering : OpConversionPattern<LoadRegistersOp> {
   matchAndRewrite(LoadRegistersOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
-    SmallVector<Type> types;
-    SmallVector<size_t> counts;
-    for (Type type : op.getValues().getTypes()) {
-      size_t before = types.size();
-      if (failed(getTypeConverter()->convertType(type, types)))
-        return failure();
-      counts.push_back(types.size() - before);
-    }
-    ImageAddress address(b, adaptor.getBase().front(),
-                         adaptor.getPlace().front(), types.size());
-    Registers all;
-    for (size_t i = 0; i < types.size(); i += kPiece) {
-      ArrayRef<Type> piece = ArrayRef(types).slice(i).take_front(kPiece);
-      std::string constraints;
-      for (Type type : piece)
-        constraints += ("=" + letterOf(type) + ",").str();
-      llvm::append_range(
-          all,
-          b.assembly(piece,
-                     "ld.global.cg" + vectorOf(piece.size()) +
-                         operandList(0, piece.size()) + ", " +
-                         memoryOperand(int64_t(piece.size()), bytesBehind(i)) +
-                         ";",
-                     constraints + "l,~{memory}", address.of(piece.size())));
-    }
-    SmallVector<Registers> values;
-    size_t at = 0;
-    for (size_t count : counts) {
-      values.emplace_back(ArrayRef(all).slice(at, count));
-      at += count;
-    }
-    rewriter.replaceOpWithMultiple(op, std::move(values));
+    FailureOr<ImageTypes> types =
+        ImageTypes::of(*getTypeConverter(), op.getValues().getTypes());
+    if (failed(types))
+      return failure();
+    rewriter.replaceOpWithMultiple(
+        op, loadImage(b, "ld.global.cg", adaptor.getBase().front(),
+                      adaptor.getPlace().front(), *types));
+    return success();
+  }
+};
+
+struct GetRegistersLowering : OpConversionPattern<GetRegistersOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(GetRegistersOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    FailureOr<ImageTypes> types =
+        ImageTypes::of(*getTypeConverter(), op.getValues().getTypes());
+    if (failed(types))
+      return failure();
+    Value stage = b.mul(adaptor.getStage().front(),
+                        op.getBuffer().getType().stageBytes());
+    rewriter.replaceOpWithMultiple(
+        op, loadImage(b, "ld.shared", b.add(adaptor.getBuffer().front(), stage),
+                      adaptor.getPlace().front(), *types));
     return success();
   }
 };
@@ -342,7 +384,8 @@ int64_t attn::clusterOf(Operation *op) {
 void attn::populateExchangePatterns(const TypeConverter &converter,
                                     RewritePatternSet &patterns) {
   patterns.add<AwaitLaunchLowering, AwaitLowering, ClusterRankLowering,
-               CountLowering, LoadRegistersLowering, PublishLowering,
-               PutRegistersLowering, ReleaseLaunchLowering, ScaleRowsLowering,
-               StoreRegistersLowering>(converter, patterns.getContext());
+               CountLowering, GetRegistersLowering, LoadRegistersLowering,
+               PublishLowering, PutRegistersLowering, ReleaseLaunchLowering,
+               ScaleRowsLowering, StoreRegistersLowering>(
+      converter, patterns.getContext());
 }

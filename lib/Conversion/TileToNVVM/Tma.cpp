@@ -131,6 +131,26 @@ struct TmaLoadRowsLowering : OpConversionPattern<TmaLoadRowsOp> {
   }
 };
 
+struct TmaPrefetchLowering : OpConversionPattern<TmaPrefetchOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(TmaPrefetchOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Lane b(op.getLoc(), rewriter);
+    for (int64_t panel = 0; panel < op.panels(); ++panel)
+      b.memoryAssembly("cp.async.bulk.prefetch.tensor.4d.L2.global.tile "
+                       "[$0, {$1,$2,$3,$4}];",
+                       "l,r,r,r,r",
+                       {adaptor.getMap(),
+                        b.add(adaptor.getColumn(), panel * op.panelColumns()),
+                        adaptor.getRow(), adaptor.getHead(),
+                        adaptor.getBatch()});
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 struct TmaStoreLowering : OpConversionPattern<TmaStoreOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -244,6 +264,6 @@ void attn::populateTmaPatterns(const TypeConverter &converter,
                                RewritePatternSet &patterns) {
   patterns.add<WordsLowering<AddWordsOp>, WordsLowering<StoreWordsOp>,
                LoadWordsLowering, MbarrierExpectLowering, TmaLoadLowering,
-               TmaLoadRowsLowering, TmaStoreLowering, TmaStoreWaitLowering>(
-      converter, patterns.getContext());
+               TmaLoadRowsLowering, TmaPrefetchLowering, TmaStoreLowering,
+               TmaStoreWaitLowering>(converter, patterns.getContext());
 }

@@ -20,7 +20,8 @@ using namespace attn;
 using namespace attn::interpreter;
 
 //===----------------------------------------------------------------------===//
-// tile.store_registers, tile.load_registers, tile.put_registers
+// tile.store_registers, tile.load_registers, tile.put_registers,
+// tile.get_registers
 //===----------------------------------------------------------------------===//
 
 /// Bytes of a value's registers in all lanes.
@@ -150,6 +151,16 @@ static std::vector<uint8_t> encodeImage(Warp &warp, const Instruction &in,
   return bytes;
 }
 
+/// The results, which have these types, from an image.
+static void decodeImage(Warp &warp, const Instruction &in, TypeRange types,
+                        ArrayRef<uint8_t> bytes) {
+  int64_t at = 0;
+  for (auto [result, type] : llvm::zip_equal(in.results, types)) {
+    warp.cell(result) = MatrixRef(decodeRegisters(type, &bytes[at]));
+    at += imageBytes(type);
+  }
+}
+
 Step attn::interpreter::runPutRegisters(Warp &warp, const Instruction &in) {
   auto put = cast<tile::PutRegistersOp>(in.op);
   auto next = unsigned(put.getValues().size());
@@ -223,12 +234,19 @@ Step attn::interpreter::runLoadRegisters(Warp &warp, const Instruction &in) {
   if (std::optional<std::string> error =
           readGlobal(warp, in, image->address, bytes.data(), image->bytes))
     return warp.stop(in, "global read", *error);
-  int64_t at = 0;
-  for (auto [result, type] : llvm::zip_equal(in.results, types)) {
-    warp.cell(result) = MatrixRef(decodeRegisters(type, &bytes[at]));
-    at += imageBytes(type);
-  }
+  decodeImage(warp, in, types, bytes);
   warp.block.traffic.global += image->bytes;
+  return Step::next;
+}
+
+Step attn::interpreter::runGetRegisters(Warp &warp, const Instruction &in) {
+  auto get = cast<tile::GetRegistersOp>(in.op);
+  int64_t size = get.bytes();
+  RawPart part{warp.buffer(in, 0), warp.integer(in, 1),
+               warp.integer(in, 2) * size, size};
+  if (!checkInside(warp, in, part))
+    return Step::stop;
+  decodeImage(warp, in, get.getValues().getTypes(), readPart(warp, in, part));
   return Step::next;
 }
 

@@ -184,6 +184,15 @@ Step attn::interpreter::runTmaLoadRows(Warp &warp, const Instruction &in) {
 }
 
 //===----------------------------------------------------------------------===//
+// tile.tma_prefetch
+//===----------------------------------------------------------------------===//
+
+/// Nobody sees what a hint does.
+Step attn::interpreter::runTmaPrefetch(Warp &, const Instruction &) {
+  return Step::next;
+}
+
+//===----------------------------------------------------------------------===//
 // tile.tma_store, tile.tma_store_wait
 //===----------------------------------------------------------------------===//
 

@@ -175,15 +175,27 @@ void attn::interpreter::reportBreach(Warp &warp, const Instruction &in,
                  breach, verb, /*owner=*/nullptr);
 }
 
-std::vector<uint8_t> attn::interpreter::readPart(Warp &warp,
-                                                 const Instruction &in,
-                                                 const Part &part) {
-  std::vector<uint8_t> bytes(part.bytes());
+template <typename AnyPart>
+static std::vector<uint8_t> read(Warp &warp, const Instruction &in,
+                                 const AnyPart &part, int64_t size) {
+  std::vector<uint8_t> bytes(size);
   if (std::optional<Breach> breach = warp.block.shared.read(
           part.rectangle(), warp.id, in.index, bytes.data()))
     reportBreach(warp, in, part, *breach, "read");
-  warp.block.traffic.smem += int64_t(bytes.size());
+  warp.block.traffic.smem += size;
   return bytes;
+}
+
+std::vector<uint8_t> attn::interpreter::readPart(Warp &warp,
+                                                 const Instruction &in,
+                                                 const Part &part) {
+  return read(warp, in, part, part.bytes());
+}
+
+std::vector<uint8_t> attn::interpreter::readPart(Warp &warp,
+                                                 const Instruction &in,
+                                                 const RawPart &part) {
+  return read(warp, in, part, part.bytes);
 }
 
 template <typename AnyPart>

@@ -61,6 +61,8 @@ void reportBreach(Warp &warp, const Instruction &in, const RawPart &part,
 /// The bytes of a part, which the warp reads; or which it writes.
 std::vector<uint8_t> readPart(Warp &warp, const Instruction &in,
                               const Part &part);
+std::vector<uint8_t> readPart(Warp &warp, const Instruction &in,
+                              const RawPart &part);
 void writePart(Warp &warp, const Instruction &in, const Part &part,
                llvm::ArrayRef<uint8_t> bytes);
 void writePart(Warp &warp, const Instruction &in, const RawPart &part,

@@ -64,12 +64,14 @@ Step runLaunchOrder(Warp &, const Instruction &);
 Step runStoreRegisters(Warp &, const Instruction &);
 Step runLoadRegisters(Warp &, const Instruction &);
 Step runPutRegisters(Warp &, const Instruction &);
+Step runGetRegisters(Warp &, const Instruction &);
 Step runScaleRows(Warp &, const Instruction &);
 
 // Tma.cpp
 Step runTmaLoad(Warp &, const Instruction &);
 Step runMbarrierExpect(Warp &, const Instruction &);
 Step runTmaLoadRows(Warp &, const Instruction &);
+Step runTmaPrefetch(Warp &, const Instruction &);
 Step runTmaStore(Warp &, const Instruction &);
 Step runTmaStoreWait(Warp &, const Instruction &);
 

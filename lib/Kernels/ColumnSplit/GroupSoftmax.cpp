@@ -151,8 +151,8 @@ GroupSoftmax::Join GroupSoftmax::join(TileBuilder &b, Value max, Value output,
   ValueRange moved = b.choose(
       asks(b, other, max),
       [&]() -> SmallVector<Value> {
-        Join joined = moveTo(b, max, output, other);
-        return {joined.max, joined.output};
+        JoinOfParts joined = moveTo(b, max, output, other);
+        return {joined.max, joined.outputs.front()};
       },
       [&]() -> SmallVector<Value> { return {max, output}; });
   return {moved[0], moved[1]};
@@ -164,13 +164,18 @@ Scalar GroupSoftmax::asks(TileBuilder &b, Value other, Value max) const {
       AnyAboveOp::create(b, b.getI1Type(), exponents(b, other, max), limit));
 }
 
-GroupSoftmax::Join GroupSoftmax::moveTo(TileBuilder &b, Value max, Value output,
-                                        Value other) const {
+GroupSoftmax::JoinOfParts GroupSoftmax::moveTo(TileBuilder &b, Value max,
+                                               ValueRange outputs,
+                                               Value other) const {
   Value after = b.map({other, max}, max.getType(),
                       [&](Scalar, Scalar, ArrayRef<Scalar> x) -> Value {
                         return b.select(x[1] + b.f32(reach) < x[0], x[0], x[1]);
                       });
-  return {after, scaleRows(b, output, ratio(b, max, after))};
+  JoinOfParts joined{after, {}};
+  Value factors = ratio(b, max, after);
+  for (Value output : outputs)
+    joined.outputs.push_back(scaleRows(b, output, factors));
+  return joined;
 }
 
 GroupSoftmax::Move GroupSoftmax::move(TileBuilder &b, Rows own, Value max,
@@ -200,10 +205,10 @@ GroupSoftmax::Move GroupSoftmax::move(TileBuilder &b, Rows own, Value max,
       moves,
       [&] {
         auto [raised, exponents] = raise(b, own, scores);
-        Join joined =
+        JoinOfParts joined =
             moveTo(b, max, output,
                    others ? higher(b, raised.max, others) : raised.max);
-        return all(raised, joined, exponents);
+        return all(raised, {joined.max, joined.outputs.front()}, exponents);
       },
       [&] { return all(own, {max, output}, {scores, negative(b, own.max)}); });
   return {{v[0], v[1]}, {v[2], v[3]}, {v[4], v[5]}};

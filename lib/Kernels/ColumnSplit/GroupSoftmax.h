@@ -87,6 +87,13 @@ public:
   };
   Join join(TileBuilder &builder, mlir::Value max, mlir::Value output,
             mlir::Value other) const;
+  /// What moves where they ask for it: the reference, and sums in parts.
+  struct JoinOfParts {
+    mlir::Value max;
+    llvm::SmallVector<mlir::Value> outputs;
+  };
+  JoinOfParts moveTo(TileBuilder &builder, mlir::Value max,
+                     mlir::ValueRange outputs, mlir::Value other) const;
   /// The powers of two that weights are to be multiplied by.
   mlir::Value exponents(TileBuilder &builder, mlir::Value from,
                         mlir::Value to) const;
@@ -129,8 +136,6 @@ public:
           mlir::Value more = {}) const;
 
 private:
-  Join moveTo(TileBuilder &builder, mlir::Value max, mlir::Value output,
-              mlir::Value other) const;
   /// The bits of a score that stands at 2^125, or before it by less than a
   /// power of two: quotients are differences of bits, nearly.
   Scalar firstByBits(TileBuilder &builder) const;

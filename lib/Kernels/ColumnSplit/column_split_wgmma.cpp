@@ -58,6 +58,7 @@
 
 #include "ColumnSplit/ColumnSplitFrame.h"
 #include "ColumnSplit/GroupSoftmax.h"
+#include "ColumnSplit/WarpgroupSplitFrame.h"
 #include "Flash/PartsMerge.h"
 #include "Pipe/Epilogue.h"
 #include "Softmax/Softmax.h"
@@ -479,5 +480,7 @@ KernelOp attn::column_split_wgmma(OpBuilder &builder, Location loc,
   TileBuilder b(loc, builder);
   if (request.launch > 0)
     return buildPartsMerge(b, request);
+  if (request.tiles.has("warpgroups"))
+    return buildWarpgroupSplit(b, request);
   return ColumnSplit(b, request).build();
 }

@@ -75,9 +75,9 @@ Scalar RowLocator::outside() const {
   return place.isPaged() ? b.i32(place.pageRows) : arguments.get(b, Role::keys);
 }
 
-RowLocator::Source RowLocator::sourceOf(const Block &block, Scalar outer,
+RowLocator::Source RowLocator::sourceOf(const Tile &tile, Scalar outer,
                                         Scalar key) const {
-  Scalar isUsed = key < usedOf(block.tile);
+  Scalar isUsed = key < usedOf(tile);
   if (!place.isPaged())
     return {outer, b.select(isUsed, key, outside())};
   // Of an entry without keys the table says nothing.
@@ -85,16 +85,15 @@ RowLocator::Source RowLocator::sourceOf(const Block &block, Scalar outer,
           b.select(isUsed, key % place.pageRows, outside())};
 }
 
-SmallVector<Scalar> RowLocator::outersOf(const Block &block) const {
+SmallVector<Scalar> RowLocator::outersOf(const Tile &tile, Scalar first) const {
   SmallVector<Scalar> outers;
   // Boxes of one page share its number, where pages begin with blocks.
   int64_t ofPage = place.isPaged() && key % place.pageRows == 0
                        ? place.pageRows / boxRows
                        : 1;
   for (int64_t box = 0; box < key / boxRows; ++box)
-    outers.push_back(box % ofPage == 0
-                         ? outerOf(block.tile, block.first + box * boxRows)
-                         : outers.back());
+    outers.push_back(box % ofPage == 0 ? outerOf(tile, first + box * boxRows)
+                                       : outers.back());
   return outers;
 }
 
@@ -136,11 +135,11 @@ void RowLocator::loadKeys(const Ring &ring, Place slot, const Tile &tile,
     return ring.load(b, slot, arguments.get(b, map), tile.batch, head,
                      block.first, buffer, /*rank=*/{}, columns.first,
                      columns.count);
-  SmallVector<Scalar> outers = outersOf(block);
+  SmallVector<Scalar> outers = outersOf(tile, block.first);
   ring.announce(b, slot, buffer, columns);
   for (auto [box, outer] : llvm::enumerate(outers)) {
     int64_t row = int64_t(box) * boxRows;
-    loadRows(block, map, sourceOf(block, outer, block.first + row), b.i32(row));
+    loadRows(block, map, sourceOf(tile, outer, block.first + row), b.i32(row));
   }
 }
 
@@ -149,7 +148,7 @@ void RowLocator::loadValues(const Ring &ring, Place slot, const Tile &tile,
                             const BoxColumns &columns) const {
   Block block{ring, slot, tile, head, number * key, buffer, columns};
   ArgumentRole map(Role::v, Facet::map);
-  SmallVector<Scalar> outers = outersOf(block);
+  SmallVector<Scalar> outers = outersOf(tile, block.first);
   // Where the array ends the copy engine knows.
   Scalar used = usedOf(tile) - block.first;
   Scalar cutBox = b.max(used, b.i32(0)) / boxRows;
@@ -165,16 +164,27 @@ void RowLocator::loadValues(const Ring &ring, Place slot, const Tile &tile,
     Scalar row = b.i32(int64_t(box) * boxRows);
     Scalar isOther = (notWhole == b.i32(int64_t(box))) ^ b.boolean(true);
     b.when(isOther, [&, outer = outer] {
-      loadRows(block, map, sourceOf(block, outer, block.first + row), row);
+      loadRows(block, map, sourceOf(tile, outer, block.first + row), row);
     });
   }
   b.when(isCut, [&] { loadCutBox(block, cutOuter, cutBox, ofCutBox); });
 }
 
+void RowLocator::prefetchKeys(const Tile &tile, Scalar head, Scalar block,
+                              const ArgumentRole &map, Scalar column,
+                              int64_t columns) const {
+  Scalar first = block * key;
+  for (auto [box, outer] : llvm::enumerate(outersOf(tile, first))) {
+    Source source = sourceOf(tile, outer, first + int64_t(box) * boxRows);
+    TmaPrefetchOp::create(b, arguments.get(b, map), source.outer, head,
+                          source.row, column, uint64_t(columns));
+  }
+}
+
 void RowLocator::loadCutBox(const Block &block, Scalar outer, Scalar box,
                             Scalar used) const {
   Scalar target = box * boxRows;
-  Source source = sourceOf(block, outer, block.first + target);
+  Source source = sourceOf(block.tile, outer, block.first + target);
   auto load = [&](Facet facet, Scalar from, Scalar to) {
     loadRows(block, ArgumentRole(Role::v, facet), {source.outer, from},
              target + to);

@@ -63,6 +63,12 @@ public:
                   Scalar block, mlir::Value buffer,
                   const BoxColumns &columns = {}) const;
 
+  /// Asks that columns of a block of a tile's keys come to L2, by a map of keys
+  /// or of values.
+  void prefetchKeys(const Tile &tile, Scalar head, Scalar block,
+                    const ArgumentRole &map, Scalar column,
+                    int64_t columns) const;
+
 private:
   /// A block that goes to a slot.
   struct Block {
@@ -85,11 +91,11 @@ private:
   /// asks for another gets any.
   Scalar outerOf(const Tile &tile, Scalar key) const;
   /// Where a key's box lies, or a place outside of the array.
-  Source sourceOf(const Block &block, Scalar outer, Scalar key) const;
+  Source sourceOf(const Tile &tile, Scalar outer, Scalar key) const;
   /// The row behind the last one.
   Scalar outside() const;
   /// The outers of the boxes of a block, in order.
-  llvm::SmallVector<Scalar> outersOf(const Block &block) const;
+  llvm::SmallVector<Scalar> outersOf(const Tile &tile, Scalar first) const;
   void loadRows(const Block &block, const ArgumentRole &map,
                 const Source &source, Scalar target) const;
   /// The box in which used keys end, of which `used` are: octets and rows.

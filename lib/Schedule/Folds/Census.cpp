@@ -1,6 +1,7 @@
 //===- Census.cpp - How often, and over how much --------------------------===//
 
 #include "attn/Schedule/Census.h"
+#include "Folds/WarpRows.h"
 #include "attn/Schedule/KeyParts.h"
 #include "attn/Schedule/SharedTiles.h"
 #include <algorithm>
@@ -41,18 +42,6 @@ struct Surroundings {
   int64_t half = 0;
   Visits halfVisits;
 };
-
-/// Whether the warpgroups of a pipeline do it, each for its own rows.
-bool isGroupWork(const Node &node) {
-  using namespace verb;
-  return node.match(
-      // Of what is held by all, a warpgroup writes its part.
-      [](OneOf<Hold, Multiply, Softmax, Weigh, Differentiate, Rescale>) {
-        return true;
-      },
-      [](OneOf<Loop, Share, Load, Stream, Absorb, Transpose, Widen, Split,
-               Spill, Reduce, Store>) { return false; });
-}
 
 /// The visits of one head, as those of so many: `heads` with outer tiles of
 /// their own, and `lists` with pairs of their own.
@@ -404,7 +393,11 @@ private:
   static bool isIn(const std::vector<Tensor> &some, Tensor tensor) {
     return std::find(some.begin(), some.end(), tensor) != some.end();
   }
-  bool isInSmem(Tensor tensor) const { return isIn(smem, tensor); }
+  bool isInSmem(Tensor tensor) const {
+    // Values that are columns of keys need not come by themselves.
+    bool isOfKeys = tensor == Tensor::V && problem.valuesOfKeys;
+    return isIn(smem, tensor) || (isOfKeys && isIn(smem, Tensor::K));
+  }
 
   /// Tiles of 64 rows that the warpgroups of a pipeline have in a step.
   int64_t groupTiles(const Node &node, const Surroundings &around,
@@ -475,6 +468,7 @@ private:
     use.warps =
         byGroup ? 1 : around.crew.workers.warps / around.crew.workers.across;
     use.across = around.crew.workers.across;
+    use.handsOver = around.crew.workers.handsOver;
     use.count = sum(around, visits, {}, isResult) * around.crew.sharing.cluster;
     use.elements = sum(around, visits, axesOf(node), isResult);
     if (isOfHalves(node, around)) {

@@ -40,48 +40,6 @@ static constexpr int64_t kQueueBytesOfSequences = 2 * 16;
 /// Of a block that has a ring of factors and a staging buffer, for barriers.
 static constexpr int64_t kRoomForBarriers = 1024;
 
-/// Registers are set for a whole warpgroup, in steps of 8; what the producer
-/// gives up, the consumers take.  512 per lane of a warpgroup is all there is,
-/// and a thread addresses less than 256: 24 + 2·240 = 504, 32 + 3·160 = 512.
-/// Warps that transpose need more than a producer has, 34 at d = 96 and more:
-/// 40 + 2·232 = 504, 40 + 3·152 = 496.  Those that split need more again, and
-/// there is so much to split that three warps are what all others wait for:
-/// 3·56 + 248 = 416, 2·40 + 2·216 = 512, 56 + 3·152 = 512.  Three warpgroups
-/// begin with 168 for each, so 504 is all that they have.  Those that widen
-/// have 16 words on their way in and 16 out: 2·56 + 240 = 352, 56 + 2·224 =
-/// 504, 56 + 3·152 = 512.  Who locates rows of a group's tiles needs as many as
-/// who transposes, 24 were too few by 26 words with pages of 64; who draws
-/// blocks of score_spill too, they were by 3 to 8; merged with outputs, 40 were
-/// by 24 under a window: 72 + 2·216 = 504. Consumers of merged gradients keep P
-/// beside dP in 224: 56 + 2·224 = 504, where 40 for the producer were too few
-/// by 58 words, 56 are by 17.
-RegisterBudget attn::registerBudget(int64_t consumerWarpgroups, Helper helper,
-                                    bool merges) {
-  if (merges && helper == Helper::transposer)
-    return {72, 216};
-  if (merges)
-    return {56, 224};
-  switch (helper) {
-  case Helper::splitter:
-    if (consumerWarpgroups == 1)
-      return {56, 248, 3};
-    if (consumerWarpgroups == 2)
-      return {40, 216, 2};
-    return {56, 152};
-  case Helper::widener:
-    if (consumerWarpgroups == 1)
-      return {56, 240, 2};
-    return {56, consumerWarpgroups == 2 ? 224 : 152};
-  case Helper::transposer:
-    return {40, consumerWarpgroups <= 2 ? 232 : 152};
-  case Helper::none:
-    break;
-  }
-  if (consumerWarpgroups <= 2)
-    return {24, 240};
-  return {32, 160};
-}
-
 /// A slice of both factors of a tile of so many columns.
 static int64_t pairBytes(int64_t width) {
   return (kProductRows + width) * kPanelBytes;
@@ -94,45 +52,6 @@ Staging attn::stagingOf(int64_t stages, int64_t width, int64_t smemBytes) {
   if (isWhole || width % (slots * kPanelColumns) != 0)
     return {1, width};
   return {slots, kPanelColumns};
-}
-
-template <typename Verb> static bool has(const Body &body) {
-  return std::any_of(body.begin(), body.end(), [](const Node &node) {
-    return node.is<Verb>() || has<Verb>(bodyOf(node));
-  });
-}
-
-static bool isSplit(const Grid &grid, const Problem &problem) {
-  return needsSplit(problem) && has<verb::Split>(grid.body);
-}
-
-static Helper helperOf(const Grid &grid, const Problem &problem) {
-  bool transposes = needsTranspose(problem) && has<verb::Transpose>(grid.body);
-  bool drawsBlocks =
-      grid.workers.isOfProducts && problem.direction == Direction::forward;
-  if (isSplit(grid, problem))
-    return Helper::splitter;
-  if (needsWidening(problem) && has<verb::Widen>(grid.body))
-    return Helper::widener;
-  // Who draws blocks, or locates rows of a group, needs as many registers.
-  bool locates = problem.place.any() && grid.sharing.group > 1;
-  return transposes || drawsBlocks || locates ? Helper::transposer
-                                              : Helper::none;
-}
-
-static RegisterBudget budget(const Grid &grid, const Problem &problem,
-                             bool isMerged) {
-  return registerBudget(grid.workers.warpgroups, helperOf(grid, problem),
-                        isMerged);
-}
-
-RegisterBudget attn::budgetOf(const Grid &grid, const Problem &problem) {
-  return budget(grid, problem, /*isMerged=*/false);
-}
-
-RegisterBudget attn::budgetOf(const Schedule::Launch &launch,
-                              const Problem &problem) {
-  return budget(launch.main, problem, launch.isMerged());
 }
 
 /// Of a count or a flag.
@@ -183,7 +102,7 @@ public:
       : registers(grid.axis == Axis::Key ? kBaseRegistersOfGradients
                                          : kBaseRegistersOfConsumer),
         owned(grid.axis), rows(grid.step), across(grid.workers.across),
-        how(grid), problem(problem), isSplit(::isSplit(grid, problem)) {
+        how(grid), problem(problem), isSplit(splitsFactors(grid, problem)) {
     Steps steps;
     (owned == Axis::Key ? steps.key : steps.query) = grid.step;
     registers += body(grid.body, steps, 1);
@@ -222,6 +141,8 @@ public:
     for (int64_t stages : rings)
       for (int side = 0; side < 2; ++side)
         total = roundUp(total, kBarrierAlignment) + stages * kBarrierBytes;
+    if (told > 0)
+      total = roundUp(total, kBarrierAlignment) + told * kBarrierBytes;
     total = roundUp(total, kBarrierAlignment) + kQueueBytes;
     if (problem.ragged)
       total += kQueueBytesOfSequences;
@@ -255,6 +176,7 @@ private:
   std::vector<Tensor> loaded;
   int64_t firstPlace = 0; ///< bytes of what is loaded first
   std::vector<int64_t> rings;
+  int64_t told = 0;  ///< barriers by which warpgroups tell each other
   int64_t pairs = 1; ///< of factors, in a ring of them
 
   /// Numbers of a row in registers.  Tiles of scores take D when they are done
@@ -357,7 +279,33 @@ private:
     }
     int64_t cols = some.of(columns(tensor, steps));
     panels(stages * panelBytes(tensor, rows, cols));
-    rings.push_back(stages);
+    if (how.workers.handsOver && tensor == Tensor::K)
+      ringsOfPieces(stages);
+    else
+      rings.push_back(stages);
+  }
+
+  /// A ring for the columns of V of each of the warpgroups with the same rows,
+  /// in halves of whole panels if they have such, and one for those behind;
+  /// each with slots for each part of the keys.
+  void ringsOfPieces(int64_t stages) {
+    int64_t own = problem.headDimV / across;
+    int64_t halves = own % (2 * kPanelColumns) == 0 ? 2 : 1;
+    for (int64_t each = 0; each < across; ++each)
+      rings.push_back(stages * across * halves);
+    if (problem.headDim > problem.headDimV)
+      rings.push_back(stages * across);
+  }
+
+  /// What is handed over of a part of the keys: weights, and maxima and sums as
+  /// lanes have them.  The own weights and those of another are in registers.
+  int64_t image(Tensor tensor, Steps steps) {
+    constexpr int64_t statistics = 2, valueBytes = 4;
+    int64_t own = columns(tensor, steps) / across;
+    panels(rows * (own * bytesPerElement(tensor, problem) +
+                   kThreadsPerRow * statistics * valueBytes));
+    told = across;
+    return 2 * weights(own);
   }
 
   /// A ring of tiles whose rows are the tensor's columns.
@@ -423,6 +371,8 @@ private:
   int64_t heldRegisters(const verb::Hold &hold, const Body &nodes,
                         Steps steps) {
     Tensor tensor = hold.tensor;
+    if (how.workers.handsOver && hold.level == Level::Smem)
+      return image(tensor, steps);
     if (hold.level == Level::Smem) {
       panels(hold.buffers *
              panelBytes(tensor, rowsOf(tensor, steps), columns(tensor, steps)));

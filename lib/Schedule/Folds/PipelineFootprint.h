@@ -11,6 +11,9 @@ namespace attn {
 /// A unit of a common ring: 128 rows of one panel, or as many bytes of others.
 inline constexpr int64_t kUnitBytes = 128 * kPanelBytes;
 
+/// Whether factors of a grid's products are made of parts.
+bool splitsFactors(const Grid &grid, const Problem &problem);
+
 /// The registers of the warpgroups of a pipeline.
 RegisterBudget budgetOf(const Grid &grid, const Problem &problem);
 /// Those of a launch, for all that its blocks do.

@@ -3,6 +3,8 @@
 #ifndef ATTN_LIB_SCHEDULE_FOLDS_WARPROWS_H
 #define ATTN_LIB_SCHEDULE_FOLDS_WARPROWS_H
 
+#include "attn/Schedule/Verbs.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,6 +21,18 @@ inline std::optional<std::string> checkWarpRows(int64_t rows, int64_t warps,
     return std::nullopt;
   return "expects 16 or 32 rows per warp, but got " + std::to_string(rows) +
          " rows and " + std::to_string(warps) + " warps";
+}
+
+/// Whether the warpgroups of a pipeline do it, each for its own rows.
+inline bool isGroupWork(const Node &node) {
+  using namespace verb;
+  return node.match(
+      // Of what is held by all, a warpgroup writes its part.
+      [](OneOf<Hold, Multiply, Softmax, Weigh, Differentiate, Rescale>) {
+        return true;
+      },
+      [](OneOf<Loop, Share, Load, Stream, Absorb, Transpose, Widen, Split,
+               Spill, Reduce, Store>) { return false; });
 }
 
 } // namespace attn

@@ -29,6 +29,18 @@
 // With `parts` the strips of a tile are dealt out to teams (KeyParts.h), for a
 // few rows that decode: O leaves in f32, and a second launch makes it whole.
 //
+// **Within a block.**  Where values are columns of keys (multi-head latent
+// attention, d = 576 and d_v = 512), two warpgroups of one block share 64 rows
+// instead.  A tile of 64 x d keys then lies in shared memory once, for both
+// products, of which a strip has two; weights pass through shared memory.  With
+// d = 576 a block holds Q, two tiles and an image of weights: 72 + 2 · 72 + 10
+// KiB.  Between L2 and the multiprocessors, per tile of 64 rows and strip of
+// 128 keys: 2 · 128 d bytes of K, and nothing else.
+//
+//   per 128 rows and 128 keys          K + V   P and rows    Q   in all, KiB
+//   group = 2 of blocks                 272        74        32        378
+//   within a block, two tiles of rows   288         -         -        288
+//
 //===----------------------------------------------------------------------===//
 
 #include "attn/Schedule/KeyParts.h"
@@ -83,6 +95,40 @@ static Schedule build(const Tiles &t) {
   Grid tiles =
       grid(Axis::Query, query, crew,
            {share(Axis::HeadDimV, 0, part), leaving(Tensor::Lse, parts)});
+  if (parts == 1)
+    return {"column_split", {std::move(tiles)}};
+  return {"column_split", {std::move(tiles), mergeOfParts(parts)}};
+}
+
+//===----------------------------------------------------------------------===//
+// Within a block
+//===----------------------------------------------------------------------===//
+
+/// Warpgroups that share rows.
+static constexpr int64_t kSharingWarpgroups = 2;
+
+static Schedule buildWithinBlock(const Tiles &t) {
+  int64_t parts = t.get("parts", 1);
+  Crew crew;
+  crew.workers.warpgroups = kSharingWarpgroups;
+  crew.workers.across = kSharingWarpgroups;
+  crew.workers.handsOver = true;
+  crew.order.isPersistent = true;
+  crew.order.overlaps = true;
+  crew.sharing.isInStep = true;
+  crew.sharing.keyParts = parts;
+  Body strip = {hold(Tensor::S),
+                stream(Tensor::K, Level::Smem),
+                multiply(Tensor::S, Tensor::Q, Tensor::K),
+                hold(Tensor::P, Level::Smem),
+                softmax(Tensor::S),
+                rescale(Tensor::O),
+                multiply(Tensor::O, Tensor::P, Tensor::V)};
+  Grid tiles =
+      grid(Axis::Query, t.get("query", kWarpgroupRows), crew,
+           {hold(Tensor::O), hold(Tensor::Stats), load(Tensor::Q, Level::Smem),
+            loop(Axis::Key, t.get("key", 128), t.get("stages", 1), strip),
+            leaving(Tensor::O, parts), leaving(Tensor::Lse, parts)});
   if (parts == 1)
     return {"column_split", {std::move(tiles)}};
   return {"column_split", {std::move(tiles), mergeOfParts(parts)}};
@@ -143,6 +189,45 @@ static std::optional<std::string> checkParts(const Tiles &t,
   return checkGroup(t, problem);
 }
 
+static bool takesValuesOfKeys(const Problem &problem) {
+  return problem.valuesOfKeys;
+}
+
+static std::optional<std::string> checkWithinBlock(const Tiles &t,
+                                                   const Problem &problem) {
+  if (!problem.valuesOfKeys)
+    return std::string("expects values(keys, first N) where warpgroups of a "
+                       "block share the rows, but got V as an array of its "
+                       "own");
+  if (bytesOf(problem.dtype) != 2)
+    return "expects bf16 or f16, but got " + std::string(name(problem.dtype));
+  if (t.get("query") != kWarpgroupRows || t.get("key") != 128)
+    return "expects query to be " + number(kWarpgroupRows) +
+           " and key to be 128, but got " + number(t.get("query")) + " and " +
+           number(t.get("key"));
+  if (t.get("warpgroups") != kSharingWarpgroups)
+    return "expects " + number(kSharingWarpgroups) +
+           " warpgroups on the same rows, but got " +
+           number(t.get("warpgroups"));
+  constexpr int64_t unit = kSharingWarpgroups * kPanelColumns;
+  constexpr int64_t most = kSharingWarpgroups * kMostColumns;
+  if (problem.headDimV % unit != 0 || problem.headDimV > most)
+    return "expects a head dim of v in multiples of " + number(unit) +
+           ", whole panels for each of two warpgroups, up to " + number(most) +
+           ", but got " + number(problem.headDimV);
+  if (problem.pattern)
+    return std::string("expects no listed blocks where warpgroups of a block "
+                       "share the rows, but got some");
+  return std::nullopt;
+}
+
+static std::optional<std::string>
+checkWithinBlockInParts(const Tiles &t, const Problem &problem) {
+  if (auto sentence = checkKeyParts(t, problem))
+    return sentence;
+  return checkWithinBlock(t, problem);
+}
+
 static Launches launches(const Tiles &t) {
   int64_t cluster = t.get("cluster");
   return oneLaunch(GridForm::teams, t.get("query") * cluster,
@@ -174,6 +259,48 @@ static Form withParts(const Form &whole) {
   return form;
 }
 
+static Launches launchesWithinBlock(const Tiles &t) {
+  Launches all = oneLaunch(GridForm::persistent, t.get("query"));
+  all.shapes.front().suffix = "_within_block";
+  return all;
+}
+
+static Launches launchesWithinBlockInParts(const Tiles &t) {
+  Launches all = launchesWithinBlock(t);
+  all.shapes.front().suffix = "_within_block_parts";
+  all.shapes.front().keyBlocks = t.get("parts");
+  all.shapes.push_back(launchOfMerge());
+  return all;
+}
+
+/// To be asked for by its tiles until a GPU has timed it.
+static Form withinBlock() {
+  Form form = {
+      {TensorCoreFamily::wgmma},
+      {extentParameter("query", {kWarpgroupRows}),
+       extentParameter("key", {128}),
+       countParameter("warpgroups", {kSharingWarpgroups}),
+       countParameter("stages", {1, 2})},
+      {},
+      {choiceParameter("late", {1, 0, 2}), choiceParameter("prefetch", {1, 0})},
+      buildWithinBlock,
+      checkWithinBlock,
+      nullptr};
+  form.mostHeadDim = kMostHeadDimOfGroup;
+  form.launches = launchesWithinBlock;
+  form.takes = takesValuesOfKeys;
+  return form;
+}
+
+static Form withinBlockInParts() {
+  Form form = withinBlock();
+  form.sizes.push_back(partsParameter());
+  form.build = buildWithinBlock;
+  form.checkStructure = checkWithinBlockInParts;
+  form.launches = launchesWithinBlockInParts;
+  return form;
+}
+
 namespace attn::schedules {
 // Named as the file and as users write it.
 // NOLINTNEXTLINE(readability-identifier-naming)
@@ -195,6 +322,6 @@ ScheduleKind column_split() {
   return {"column_split",
           "a group of blocks shares the rows, each owns columns of the output; "
           "probabilities are exchanged through L2",
-          {pipeline, withParts(pipeline)}};
+          {pipeline, withParts(pipeline), withinBlock(), withinBlockInParts()}};
 }
 } // namespace attn::schedules

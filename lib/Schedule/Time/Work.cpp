@@ -207,7 +207,8 @@ private:
       rate = machine.tensor16FlopsPerClockPerSm / double(kScaledProducts) *
              kScaledPartsShare;
     if (isPipeline) {
-      w.workers = double(node.workers.warpgroups) / double(node.workers.across);
+      w.workers = double(node.workers.warpgroups) /
+                  double(node.workers.handsOver ? 1 : node.workers.across);
       helperWarps = double(budgetOf(node, problem).helperWarps());
       w.overlaps = order.overlaps;
       w.isInHalves = order.isInHalves;

@@ -58,6 +58,21 @@ gpu.module @m {
 
 // -----
 
+// The same places, from which registers come back.
+// CHECK-LABEL: llvm.func @get(
+// CHECK: "ld.shared.v4.b32 {$0,$1,$2,$3}, [$4+0];", "=f,=f,=f,=f,r,~{memory}"
+// CHECK: "ld.shared.v2.b32 {$0,$1}, [$2+512];", "=f,=f,r,~{memory}"
+gpu.module @m {
+  tile.kernel @get(%stage: i32, %place: i32, %x: f32) attributes {warps = 4 : i32} {
+    %s = tile.alloc "s" : <2x64x128xbf16, sw128>
+    %v:2 = tile.get_registers %s[%stage, %place] : <2x64x128xbf16, sw128> -> !tile.frag<16x8xf32, acc>, !tile.row<16xf32>
+    tile.put_registers %v#0, %v#1 to %s[%stage, %place] : !tile.frag<16x8xf32, acc>, !tile.row<16xf32> to <2x64x128xbf16, sw128>
+    tile.return
+  }
+}
+
+// -----
+
 // Every other register of a piece is of the lower rows.
 // CHECK-LABEL: llvm.func @scale(
 // CHECK-COUNT-2: llvm.nvvm.ex2.approx.ftz

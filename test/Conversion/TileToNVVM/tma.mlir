@@ -36,6 +36,30 @@ gpu.module @boxes {
 
 // -----
 
+// What is asked for ahead comes by panels too, and nobody hears of it.
+// CHECK-LABEL: llvm.func @prefetch(
+// CHECK-SAME: %[[MAP:[^:]*]]: !llvm.ptr {{{[^}]*}}}, %[[ROW:[^:]*]]: i32
+// CHECK: "cp.async.bulk.prefetch.tensor.4d.L2.global.tile [$0, {$1,$2,$3,$4}];", "l,r,r,r,r,~{memory}" %[[MAP]], %c64_i32, %[[ROW]], %c1_i32, %c0_i32
+// CHECK: "cp.async.bulk.prefetch.tensor{{.*}} %[[MAP]], %c128_i32, %[[ROW]], %c1_i32, %c0_i32
+// CHECK-NOT: cp.async
+gpu.module @boxes {
+  tile.kernel @prefetch(%map: !tile.tensor_map<32x384xbf16>, %r: i32) attributes {warps = 8 : i32} {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %c64 = arith.constant 64 : i32
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane {
+        tile.tma_prefetch %map[%c0, %c1, %r, %c64] columns 128 : <32x384xbf16>
+      }
+      tile.role "consumer" warps 4 registers 240 {
+      }
+    }
+    tile.return
+  }
+}
+
+// -----
+
 // Two boxes, one below the other, in each of two panels: one arrival for all.
 // CHECK-LABEL: llvm.func @load_boxes(
 // CHECK-SAME: %[[MAP:[^:]*]]: !llvm.ptr {{{[^}]*}}}, %[[ROW:[^:]*]]: i32

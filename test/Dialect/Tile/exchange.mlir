@@ -89,6 +89,8 @@ gpu.module @kernels {
         // CHECK: tile.tma_load_rows %{{.*}}[%[[C:.*]], %[[C]], %[[C]], %[[C]]] to %{{.*}}[%[[C]], %[[C]]] columns 192 at %{{.*}} :
         tile.mbarrier_expect %full[%c] bytes of %s columns 192 : <2>, <2x32x256xbf16, sw128>
         tile.tma_load_rows %map[%c, %c, %c, %c] to %s[%c, %c] columns 192 at %full[%c] : <32x384xbf16> to <2x32x256xbf16, sw128>, <2>
+        // CHECK: tile.tma_prefetch %{{.*}}[%[[C:.*]], %[[C]], %[[C]], %[[C]]] columns 192 : <32x384xbf16>
+        tile.tma_prefetch %map[%c, %c, %c, %c] columns 192 : <32x384xbf16>
       }
       tile.role "consumer" warps 4 registers 240 {
       }

@@ -415,6 +415,26 @@ tile.kernel @expect_columns(%c: i32) attributes {warps = 8 : i32} {
 
 // -----
 
+tile.kernel @columns_ahead(%m: !tile.tensor_map<32x384xbf16>, %c: i32) attributes {warps = 8 : i32} {
+  tile.roles {
+    tile.role "a" warps 8 registers 64 single_lane {
+  // expected-error @below {{'tile.tma_prefetch' op expects columns in steps of 64, but got 100}}
+      tile.tma_prefetch %m[%c, %c, %c, %c] columns 100 : <32x384xbf16>
+    }
+  }
+  tile.return
+}
+
+// -----
+
+tile.kernel @lanes_that_ask(%m: !tile.tensor_map<32x384xbf16>, %c: i32) attributes {warps = 8 : i32} {
+  // expected-error @below {{'tile.tma_prefetch' op expects to stand in a role of a single lane}}
+  tile.tma_prefetch %m[%c, %c, %c, %c] columns 64 : <32x384xbf16>
+  tile.return
+}
+
+// -----
+
 tile.kernel @any_columns(%m: !tile.tensor_map<32x?xbf16>, %c: i32) attributes {warps = 8 : i32} {
   %s = tile.alloc "s" : <32x256xbf16, sw128>
   %b = tile.mbarrier "b" arrivals 1 : <1>

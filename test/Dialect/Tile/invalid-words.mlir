@@ -116,6 +116,14 @@ func.func @image_inside(%x: !tile.frag<16x64xf32, acc>, %s: !tile.smem<2x16x64xb
 
 // -----
 
+func.func @image_that_is_inside(%s: !tile.smem<2x16x64xbf16, sw128>, %i: i32) {
+  // expected-error @below {{'tile.get_registers' op expects at most the 2048 bytes of a stage of '!tile.smem<2x16x64xbf16, sw128>', but got 4096}}
+  %x = tile.get_registers %s[%i, %i] : <2x16x64xbf16, sw128> -> !tile.frag<16x64xf32, acc>
+  return
+}
+
+// -----
+
 func.func @image_of_pairs(%s: !tile.smem<2x16x64xbf16, sw128>, %i: i32) {
   // expected-error @below {{'tile.put_registers' op expects values with registers in multiples of 2, but got 0}}
   "tile.put_registers"(%s, %i, %i) : (!tile.smem<2x16x64xbf16, sw128>, i32, i32) -> ()

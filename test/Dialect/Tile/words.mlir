@@ -43,6 +43,8 @@ gpu.module @kernels {
         tile.store_matrix %x to %t[%i, %i] stage(%i) : <16x64xf32, acc> to <2x64x128xbf16>
         // CHECK: tile.put_registers %{{.*}}, %{{.*}} to %[[S]][%[[I]], %[[I]]] : !tile.frag<16x64xf32, acc>, !tile.frag<16x64xbf16, lhs> to <2x64x128xbf16, sw128>
         tile.put_registers %x, %f to %s[%i, %i] : !tile.frag<16x64xf32, acc>, !tile.frag<16x64xbf16, lhs> to <2x64x128xbf16, sw128>
+        // CHECK: tile.get_registers %[[S]][%[[I]], %[[I]]] : <2x64x128xbf16, sw128> -> !tile.frag<16x64xf32, acc>, !tile.frag<16x64xbf16, lhs>
+        %got:2 = tile.get_registers %s[%i, %i] : <2x64x128xbf16, sw128> -> !tile.frag<16x64xf32, acc>, !tile.frag<16x64xbf16, lhs>
       }
     }
     tile.return

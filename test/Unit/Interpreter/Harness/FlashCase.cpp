@@ -20,6 +20,7 @@ using namespace attn;
 std::string attn::kernelOf(const Tiles &tiles) {
   return tiles.has("strip")        ? "score_spill_mma_sync"
          : tiles.has("group")      ? "column_split_wgmma"
+         : tiles.has("warpgroups") ? "column_split_wgmma"
          : tiles.has("part")       ? "output_spill_wgmma"
          : tiles.has("column")     ? "output_spill_mma_sync"
          : tiles.has("persistent") ? "flash_wgmma"
@@ -87,7 +88,16 @@ FlashCase::FlashCase(const Problem &problem, const Tiles &tiles, uint64_t seed)
   fill(q, "q");
   fill(k, "k");
   fill(v, "v");
+  if (problem.valuesOfKeys)
+    takeValuesOfKeys();
   consultOracle();
+}
+
+void FlashCase::takeValuesOfKeys() {
+  int64_t rows = int64_t(k.size()) / problem.headDim;
+  for (int64_t row = 0; row < rows; ++row)
+    std::copy_n(&k[row * problem.headDim], problem.headDimV,
+                &v[row * problem.headDimV]);
 }
 
 void FlashCase::list(const ListedBlocks::Owners &owners,
@@ -234,6 +244,8 @@ void FlashCase::growScores(float growth, int64_t every) {
     int64_t steps = row / every;
     k[i] = growth * float(steps);
   }
+  if (problem.valuesOfKeys)
+    takeValuesOfKeys();
   consultOracle();
 }
 
@@ -409,7 +421,8 @@ void FlashCase::compare(GlobalMemory &memory,
 /// 2^23 and rounded beyond, and beyond 2^125 have six bits less
 /// (GroupSoftmax.h).
 static bool exchangesMaxima(const Tiles &tiles) {
-  return tiles.has("strip") || tiles.has("part") || tiles.has("group");
+  return tiles.has("strip") || tiles.has("part") || tiles.has("group") ||
+         tiles.has("warpgroups");
 }
 
 double FlashCase::lseErrorOf(ArrayRef<float> lse) const {

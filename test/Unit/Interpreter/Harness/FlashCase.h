@@ -24,8 +24,8 @@ namespace attn {
 
 /// The builder for tiles, and a module with the kernel that it writes:
 /// `score_spill_mma_sync` if the tiles have strips, `column_split_wgmma` if
-/// they have groups, `output_spill_wgmma` if they have parts, else
-/// `output_spill_mma_sync` if they have columns, `flash_wgmma` if they say
+/// they have groups or warpgroups, `output_spill_wgmma` if they have parts,
+/// else `output_spill_mma_sync` if they have columns, `flash_wgmma` if they say
 /// whether the kernel is persistent, `streamed_query_mma_sync` if they have
 /// slices, else
 /// `flash_mma_sync`.
@@ -106,6 +106,8 @@ public:
   double lowErrorOf(llvm::ArrayRef<float> lse, llvm::ArrayRef<float> low) const;
 
 private:
+  /// V is the first columns of K.
+  void takeValuesOfKeys();
   /// Memory that launches share is made once.
   std::vector<KernelArgument>
   argumentsOf(tile::KernelOp kernel, GlobalMemory &memory,

@@ -41,8 +41,8 @@ static std::optional<Role> roleOf(Operation *op) {
       .Case<tile::CopyAsyncOp, tile::LoadMatrixOp, tile::StoreMatrixOp,
             tile::CopyOutOp, tile::TmaLoadOp, tile::TmaStoreOp, tile::WgmmaOp,
             tile::StoreRegistersOp, tile::LoadRegistersOp, tile::PutRegistersOp,
-            tile::StoreTransposedOp, tile::GetColumnsOp, tile::LoadWordsOp,
-            tile::AddWordsOp, tile::StoreWordsOp>(
+            tile::GetRegistersOp, tile::StoreTransposedOp, tile::GetColumnsOp,
+            tile::LoadWordsOp, tile::AddWordsOp, tile::StoreWordsOp>(
           [](auto) { return Role::touches; })
       .Default([](Operation *) { return std::nullopt; });
 }

@@ -147,6 +147,25 @@ TEST_F(Exchange, RegistersInSharedMemory) {
   EXPECT_EQ(traffic.smem, 1024 + 16 * 4);
 }
 
+TEST_F(Exchange, RegistersComeBackFromSharedMemory) {
+  kernel(R"(
+  %s = tile.alloc "s" : !tile.smem<2x1x512xf32>
+  %part = tile.row_reduce add %v : !acc -> !part
+  tile.put_registers %v, %part to %s[%c1, %c0] : !acc, !part to !tile.smem<2x1x512xf32>
+  %got:2 = tile.get_registers %s[%c1, %c0] : !tile.smem<2x1x512xf32> -> !acc, !part
+  tile.store_fragment %got#0 to %out[%c0, %c0] : !acc to !out
+  %whole = tile.row_combine %got#1 : !part -> !row
+  tile.store_row %whole to %rows[%c0] : !row to !rows)");
+  runKernel();
+  std::vector<float> got = bf16s(out, 16 * 24), rows = floats(f, 16);
+  for (int i = 0; i < 16; ++i) {
+    for (int j = 0; j < 16; ++j)
+      EXPECT_EQ(got[i * 24 + j], float(8 * i + j)) << i << " " << j;
+    EXPECT_EQ(rows[i], float(16 * 8 * i + 120));
+  }
+  EXPECT_EQ(traffic.smem, 2 * (1024 + 256));
+}
+
 TEST_F(Exchange, PlacesOfImages) {
   auto at = [&](const std::string &stage, const std::string &place) {
     kernel("%s = tile.alloc \"s\" : !tile.smem<2x1x512xf32>\n"
