@@ -56,12 +56,10 @@ static Value valueOf(ImplicitLocOpBuilder &b, OpFoldResult number) {
   return getValueOrCreateConstantIndexOp(b, b.getLoc(), number);
 }
 
-/// Windows of which the first begins with the view's first element.
+/// So many windows of which the first begins with the view's first element.
 static Value windowsFrom(ImplicitLocOpBuilder &b, Value entry, View view,
-                         int64_t rows) {
-  // One that ends behind each row, and one in front of the first.
-  view.sizes[0] = getAsOpFoldResult(b.createOrFold<arith::AddIOp>(
-      valueOf(b, view.sizes[2]), arith::ConstantIndexOp::create(b, 1)));
+                         OpFoldResult count, int64_t rows) {
+  view.sizes[0] = count;
   view.strides[0] = view.strides[2];
   view.sizes[2] = b.getIndexAttr(rows);
   return castTo(b, entry, view);
@@ -79,12 +77,15 @@ Value attn::windowsOf(ImplicitLocOpBuilder &b, Value entry, int64_t rows) {
       arith::ShRUIOp::create(b, address, arith::ConstantIndexOp::create(b, 63));
   Value first = b.createOrFold<arith::SubIOp>(valueOf(b, view.offset), before);
   view.offset = arith::AddIOp::create(b, first, zero).getResult();
-  return windowsFrom(b, entry, view, rows);
+  // One that ends behind each row, and one in front of the first.
+  OpFoldResult count = getAsOpFoldResult(b.createOrFold<arith::AddIOp>(
+      valueOf(b, view.sizes[2]), arith::ConstantIndexOp::create(b, 1)));
+  return windowsFrom(b, entry, view, count, rows);
 }
 
 Value attn::emptyWindowsOf(ImplicitLocOpBuilder &b, Value entry, int64_t rows,
                            int64_t columns) {
   View view = viewOf(b, entry);
   view.sizes[3] = b.getIndexAttr(columns);
-  return windowsFrom(b, entry, view, rows);
+  return windowsFrom(b, entry, view, view.sizes[2], rows);
 }

@@ -22,8 +22,9 @@
 // A box without rows, as of a sequence without keys, begins behind its window.
 // Of such a box the copy engine reads the first bytes of the map's array all
 // the same (seen on an H200), and those of windows lie before the array, where
-// there need be no memory.  So it is loaded by another map of windows that
-// begins with an array that has rows, whatever they are.
+// there need be no memory.  So it is loaded by another map, of
+// windows that begin with the array; of an array without rows the runtime makes
+// a map of memory of its own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,8 +41,8 @@ mlir::Value asOneEntry(mlir::ImplicitLocOpBuilder &b, mlir::Value memref);
 /// Windows of so many rows of such an array.
 mlir::Value windowsOf(mlir::ImplicitLocOpBuilder &b, mlir::Value entry,
                       int64_t rows);
-/// What boxes without rows are of, which begins where the array does; some of
-/// its columns will do.
+/// What boxes without rows are of, which begins where the array does: of some
+/// of its columns.
 mlir::Value emptyWindowsOf(mlir::ImplicitLocOpBuilder &b, mlir::Value entry,
                            int64_t rows, int64_t columns);
 

@@ -73,10 +73,15 @@ KernelOp FlashFrame::declare() {
     arguments.pointer(kCounterRole, b.getI32Type());
   if (problem.pattern)
     BlockLists::declare(arguments, b);
-  if (needsEmptyMap())
-    RaggedRows::declareEmptyMap(arguments, b, "q", keyRows,
-                                std::min(problem.headDim, problem.headDimV),
+  // Boxes of some of a tile's rows may have none that are a sequence's, nor has
+  // the one block that a sequence without keys has.
+  if (problem.ragged && (splits || heads.areSeveral()))
+    RaggedRows::declareEmptyMap(arguments, b, "q", queryRows, problem.headDim,
                                 element);
+  if (problem.ragged && areKeysRagged(problem))
+    RaggedRows::declareEmptyMap(arguments, b, "k", keyRows,
+                                std::min(problem.headDim, problem.headDimV),
+                                kvElement);
   if (problem.ragged)
     RaggedRows::declare(arguments, b, problem);
   Scoring::declare(arguments, b, request);
@@ -102,10 +107,9 @@ Value FlashFrame::map(StringRef operand) const {
   return arguments.get(b, mapRole(operand));
 }
 
-Value FlashFrame::emptyMap() const {
-  return needsEmptyMap()
-             ? Value(arguments.get(b, ArgumentRole(Role::q, Facet::emptyMap)))
-             : Value();
+Value FlashFrame::emptyMap(Role rows) const {
+  ArgumentRole map(rows, Facet::emptyMap);
+  return arguments.has(map) ? Value(arguments.get(b, map)) : Value();
 }
 
 Tile FlashFrame::pop(Place message) const { return popTile(b, queue, message); }

@@ -29,11 +29,9 @@ struct FlashFrame {
   /// Creates the kernel, with its arguments, and reserves shared memory.
   tile::KernelOp declare();
   mlir::Value map(llvm::StringRef operand) const;
-  /// Whether boxes of sequences may have no rows, and what they are loaded by.
-  bool needsEmptyMap() const {
-    return problem.ragged && (splits || areKeysRagged(problem));
-  }
-  mlir::Value emptyMap() const;
+  /// What boxes of queries, or of keys and values, that have no rows are loaded
+  /// by; null where all have some.
+  mlir::Value emptyMap(Role rows) const;
   /// Receives a tile; everybody but the producer does.
   Tile pop(Place message) const;
   /// Whether warps beside the producer rewrite what it loads.

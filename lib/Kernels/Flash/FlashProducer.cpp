@@ -59,7 +59,7 @@ private:
                                  f.bufferLoadedK);
     Value map = f.map("k");
     Corner at = Corner::ofKeys(b, map, tile, block * f.key);
-    at.load(b, map, f.emptyMap(), [&](Value map) {
+    at.load(b, map, f.emptyMap(Role::k), [&](Value map) {
       f.ringLoadedK.load(b, place, map, at.batch, head, at.row,
                          f.bufferLoadedK);
     });
@@ -70,7 +70,7 @@ private:
                                    f.bufferLoadedV);
     Value map = f.map("v");
     Corner at = Corner::ofKeys(b, map, tile, block * f.key);
-    at.load(b, map, f.emptyMap(), [&](Value map) {
+    at.load(b, map, f.emptyMap(Role::k), [&](Value map) {
       f.ringLoadedV.load(b, place, map, at.batch, head, at.row,
                          f.bufferLoadedV);
     });
@@ -91,8 +91,10 @@ private:
     for (int64_t row = 0; row < f.query; row += rows) {
       RowsOfHeads::Place of = f.heads.of(b, tile, f.queries, b.i32(row));
       Corner at = Corner::ofQueries(b, map, tile, tile.row + of.query);
-      f.ringQ.loadRows(b, place, map, at.batch, tile.head + of.head, at.row,
-                       f.buffersQ.front(), b.i32(row));
+      at.load(b, map, f.emptyMap(Role::q), [&](Value map) {
+        f.ringQ.loadRows(b, place, map, at.batch, tile.head + of.head, at.row,
+                         f.buffersQ.front(), b.i32(row));
+      });
     }
   }
 

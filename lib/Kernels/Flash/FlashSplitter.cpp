@@ -199,11 +199,12 @@ private:
     Value map = f.map(names[operand]);
     Corner at = operand == kQueries ? Corner::ofQueries(b, map, tile, row)
                                     : Corner::ofKeys(b, map, tile, row);
-    at.load(b, map, f.emptyMap(), [&](Value map) {
-      f.ringLanding.load(b, landing, map, at.batch, head, at.row,
-                         f.bufferLanding, /*rank=*/{}, /*column=*/b.i32(0),
-                         some);
-    });
+    at.load(b, map, f.emptyMap(operand == kQueries ? Role::q : Role::k),
+            [&](Value map) {
+              f.ringLanding.load(b, landing, map, at.batch, head, at.row,
+                                 f.bufferLanding, /*rank=*/{},
+                                 /*column=*/b.i32(0), some);
+            });
   }
 
   TileOrder order;

@@ -89,7 +89,7 @@ static Corner windowOf(TileBuilder &b, Value map, Scalar first, Scalar end) {
 
 void Corner::load(TileBuilder &b, Value map, Value emptyMap,
                   llvm::function_ref<void(Value map)> start) const {
-  if (!Value(isEmpty))
+  if (!Value(isEmpty) || !emptyMap)
     return start(map);
   auto startBy = [&](Value map) -> SmallVector<Value> {
     start(map);

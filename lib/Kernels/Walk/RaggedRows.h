@@ -36,8 +36,8 @@ public:
       : arguments(&arguments), tileRows(tileRows), ownsKeys(ownsKeys),
         areKeysOfCache(!areKeysRagged(problem)) {}
 
-  /// Declares a map of boxes without rows, of an array that has rows where a
-  /// tile has some.  Gradients need none: who sees nothing makes no step there.
+  /// Declares a map of boxes of an array that have no rows.  Gradients need
+  /// none: who sees nothing makes no step there.
   static void declareEmptyMap(Arguments &arguments, TileBuilder &builder,
                               const NamedRole &array, int64_t boxRows,
                               int64_t columns, mlir::Type element) {
@@ -81,7 +81,8 @@ struct Corner {
   Scalar batch, row;
   Scalar isEmpty = {}; ///< of a sequence: whether the box has no rows
 
-  /// Loads it by its map, or by that of boxes without rows where it has none.
+  /// Loads it by its map, or by that of boxes without rows, if there is one,
+  /// where it has none.
   void load(TileBuilder &builder, mlir::Value map, mlir::Value emptyMap,
             llvm::function_ref<void(mlir::Value map)> start) const;
 

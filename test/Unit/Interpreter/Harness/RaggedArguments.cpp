@@ -53,7 +53,7 @@ RaggedArguments::of(const ArgumentRole &role, Type type, double scale,
     bool isEmpty = role.facet == Facet::emptyMap;
     return TensorMapArgument{
         address - uint64_t(isEmpty ? 0 : height * pitch * bytes),
-        {rows.rows + 1, rows.heads, height, map.getColumns()},
+        {rows.rows + !isEmpty, rows.heads, height, map.getColumns()},
         {pitch, rows.columns, pitch, 1}};
   }
   int64_t value = 0;
