@@ -13,6 +13,8 @@ from attn import _arrays, _libraries
 MOST_SECONDS = 10e-6
 MOST_OF_BACKWARD = 20e-6
 MOST_OF_CACHE = 15e-6
+#: 8 to 14 us by itself; tests run two at a time.
+MOST_OF_RAGGED = 20e-6
 #: Over those of an autograd.Function that computes nothing.
 MOST_OF_AUTOGRAD = 30e-6
 #: A yardstick for machines whose clock comes and goes, and its seconds on the one
@@ -203,7 +205,7 @@ def test_microseconds_of_ragged_queries(tensors, name, options,
     seconds = seconds_of(call)
     record_property("microseconds", f"{seconds * 1e6:.2f}")
     print(f"{name} {options}: {seconds * 1e6:.1f} us")
-    assert seconds < MOST_OF_CACHE
+    assert seconds < MOST_OF_RAGGED
 
 
 def test_ragged_queries_are_bound_once_for_each_kind(calls, tensors):
