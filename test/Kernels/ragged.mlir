@@ -6,6 +6,8 @@
 // RUN: attn-run --on interpreter --machine h100_sxm --function clauses --guard %s | FileCheck %s --check-prefix=CLAUSES
 // RUN: attn-run --on interpreter --machine l4 --function clauses --guard %s | FileCheck %s --check-prefix=CLAUSES
 // RUN: attn-run --on interpreter --machine h100_sxm --function self --inputs nan-key %s | FileCheck %s --check-prefix=SELF
+// RUN: attn-run --on interpreter --machine h100_sxm --function narrow --guard %s | FileCheck %s --check-prefix=NARROW
+// RUN: attn-run --on interpreter --machine h100_sxm --function single --guard %s | FileCheck %s --check-prefix=SINGLE
 // RUN: attn-opt -attn-to-tile=machine=h100_sxm %s | FileCheck %s --check-prefix=TILE
 
 // Among many there are some with queries and no keys, whose boxes have no rows:
@@ -67,4 +69,22 @@ func.func @self(%q: tensor<150x1x64xbf16>, %k: tensor<150x1x64xbf16>, %v: tensor
       ragged(%cu, %cu, longest 60, 60 : tensor<7xi32>, tensor<7xi32>)
       : tensor<150x1x64xbf16>, tensor<150x1x64xbf16>, tensor<150x1x64xbf16> -> tensor<150x1x64xbf16>
   return %o : tensor<150x1x64xbf16>
+}
+
+// Boxes of keys of another type than queries, and pieces of f32, may have no
+// rows as well.
+// NARROW-NOT: WRONG
+// NARROW: o {{.*}}(limit
+func.func @narrow(%q: tensor<300x4x64xbf16>, %k: tensor<420x2x64xf8E4M3FN>, %v: tensor<420x2x64xf8E4M3FN>, %cu_q: tensor<31xi32>, %cu_k: tensor<31xi32>) -> tensor<300x4x64xbf16> {
+  %o = attn.forward %q, %k, %v mask(causal_bottom_right) ragged(%cu_q, %cu_k, longest 100, 100 : tensor<31xi32>, tensor<31xi32>)
+      : tensor<300x4x64xbf16>, tensor<420x2x64xf8E4M3FN>, tensor<420x2x64xf8E4M3FN> -> tensor<300x4x64xbf16>
+  return %o : tensor<300x4x64xbf16>
+}
+
+// SINGLE-NOT: WRONG
+// SINGLE: o {{.*}}(limit
+func.func @single(%q: tensor<300x4x64xf32>, %k: tensor<420x2x64xf32>, %v: tensor<420x2x64xf32>, %cu_q: tensor<31xi32>, %cu_k: tensor<31xi32>) -> tensor<300x4x64xf32> {
+  %o = attn.forward %q, %k, %v mask(causal_bottom_right) ragged(%cu_q, %cu_k, longest 100, 100 : tensor<31xi32>, tensor<31xi32>)
+      : tensor<300x4x64xf32>, tensor<420x2x64xf32>, tensor<420x2x64xf32> -> tensor<300x4x64xf32>
+  return %o : tensor<300x4x64xf32>
 }
