@@ -45,7 +45,11 @@ static int64_t alignmentOfRows(MemRefType type,
   int64_t elements = ShapedType::isDynamic(offset) ? 0 : offset;
   if (type.getLayout().isIdentity()) {
     // Outer strides may be unknown but are multiples of a row.
-    elements = type.getShape().back();
+    int64_t row = type.getShape().back();
+    if (ShapedType::isDynamic(row))
+      base = std::min(base, open);
+    else
+      elements = row;
   } else {
     for (auto [size, stride] :
          llvm::drop_end(llvm::zip(type.getShape(), strides))) {

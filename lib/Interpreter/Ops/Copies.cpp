@@ -140,7 +140,8 @@ Step attn::interpreter::runCopyOut(Warp &warp, const Instruction &in) {
   int64_t width = view.type.rowBytes();
   std::vector<uint8_t> bytes = readPart(warp, in, part);
   for (int64_t i = begin; i < end; ++i)
-    writeRow(warp, in, view, row + i, 0, width, &bytes[(i - begin) * width]);
+    writeRow(warp, in, view, row + i, 0, width,
+             bytes.data() + (i - begin) * width);
   warp.block.traffic.global += int64_t(bytes.size());
   return Step::next;
 }

@@ -64,9 +64,9 @@ static std::vector<uint8_t> loadBox(Warp &warp, const Instruction &in,
   auto [first, last] = box.columns(column, width / box.elementBytes());
   int64_t bytes = (last - first) * box.elementBytes();
   for (int64_t i = begin; i < end && bytes != 0; ++i)
-    if (std::optional<std::string> error =
-            loadGlobal(warp, in, box.address(i, column + first),
-                       &data[i * width + first * box.elementBytes()], bytes))
+    if (std::optional<std::string> error = loadGlobal(
+            warp, in, box.address(i, column + first),
+            data.data() + i * width + first * box.elementBytes(), bytes))
       warp.report(in, "global read", *error + " in row " + Twine(box.row + i));
   warp.block.traffic.global += (end - begin) * bytes;
   // Of a box without rows the copy engine reads the first bytes of the array
@@ -232,7 +232,7 @@ Step attn::interpreter::runTmaStore(Warp &warp, const Instruction &in) {
   for (int64_t i = begin; i < end; ++i)
     if (std::optional<std::string> error =
             storeGlobal(warp, in, box.address(i, column),
-                        &data[(i - begin) * width], width))
+                        data.data() + (i - begin) * width, width))
       warp.report(in, "global write", *error + " in row " + Twine(box.row + i));
   warp.block.traffic.global += int64_t(data.size());
   warp.block.traffic.smem += int64_t(data.size());
