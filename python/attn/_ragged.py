@@ -333,4 +333,5 @@ def launched(q: Any, k: Any, v: Any, cu_seqlens_q: Any, cu_seqlens_k: Any,
             if array is not None:
                 library_of(array).used_on(array, handle)
     read = () if captured[0] is None else captured[0].captures
-    return Launched(tuple(results), call._replace(binding=binding), [each.array for each in read])
+    return Launched(tuple(results), call._replace(binding=binding),
+                    [each.array for each in read])

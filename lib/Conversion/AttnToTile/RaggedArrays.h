@@ -22,9 +22,9 @@
 // A box without rows, as of a sequence without keys, begins behind its window.
 // Of such a box the copy engine reads the first bytes of the map's array all
 // the same (seen on an H200), and those of windows lie before the array, where
-// there need be no memory.  So it is loaded by another map, of
-// windows that begin with the array; of an array without rows the runtime makes
-// a map of memory of its own.
+// there need be no memory.  So it is loaded by another map, of windows that
+// begin with the array; of an array without rows the runtime makes a map of
+// memory of its own.
 //
 //===----------------------------------------------------------------------===//
 

@@ -109,10 +109,7 @@ void ColumnSplitFrame::reserve() {
 TileQueue ColumnSplitFrame::queueFor(int64_t readers) const {
   if (problem.pattern)
     return tileQueueOfLists(b, readers, arguments.get(b, "heads"));
-  if (problem.place.any())
-    return tileQueueOfUsed(
-        b, readers, parts.areSeveral() ? arguments.get(b, "heads") : Scalar());
-  return tileQueue(b, readers, parts.areSeveral());
+  return tileQueueOf(b, arguments, problem.place, readers, parts.areSeveral());
 }
 
 KeyWalk ColumnSplitFrame::walkOf(const Tile &tile) const {

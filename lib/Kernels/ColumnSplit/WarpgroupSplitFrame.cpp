@@ -104,10 +104,6 @@ void WarpgroupSplitFrame::reserve() {
   if (rest > 0)
     ringRest = Ring(b, "key_rest", slots, kWarpsPerGroup);
   published = barriers("published", kParts, kWarpsPerGroup);
-  if (problem.place.any())
-    queue = tileQueueOfUsed(b, kConsumers,
-                            parts.areSeveral() ? arguments.get(b, "heads")
-                                               : Scalar());
-  else
-    queue = tileQueue(b, kConsumers, parts.areSeveral());
+  queue =
+      tileQueueOf(b, arguments, problem.place, kConsumers, parts.areSeveral());
 }

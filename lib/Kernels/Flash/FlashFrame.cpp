@@ -76,12 +76,10 @@ KernelOp FlashFrame::declare() {
   // Boxes of some of a tile's rows may have none that are a sequence's, nor has
   // the one block that a sequence without keys has.
   if (problem.ragged && (splits || heads.areSeveral()))
-    RaggedRows::declareEmptyMap(arguments, b, "q", queryRows, problem.headDim,
-                                element);
+    arguments.map(b, "q", queryRows, problem.headDim, element, Facet::emptyMap);
   if (problem.ragged && areKeysRagged(problem))
-    RaggedRows::declareEmptyMap(arguments, b, "k", keyRows,
-                                std::min(problem.headDim, problem.headDimV),
-                                kvElement);
+    arguments.map(b, "k", keyRows, std::min(problem.headDim, problem.headDimV),
+                  kvElement, Facet::emptyMap);
   if (problem.ragged)
     RaggedRows::declare(arguments, b, problem);
   Scoring::declare(arguments, b, request);
@@ -120,10 +118,7 @@ TileQueue FlashFrame::queueFor(int64_t readers) const {
   if (problem.ragged)
     return tileQueueOfSequences(b, readers, /*areKeys=*/false,
                                 parts.areSeveral());
-  if (problem.place.any())
-    return tileQueueOfUsed(
-        b, readers, parts.areSeveral() ? arguments.get(b, "heads") : Scalar());
-  return tileQueue(b, readers, parts.areSeveral());
+  return tileQueueOf(b, arguments, problem.place, readers, parts.areSeveral());
 }
 
 TileOrder FlashFrame::order() const {

@@ -57,22 +57,22 @@ private:
     if (f.locator)
       return f.locator->loadKeys(f.ringLoadedK, place, tile, head, block,
                                  f.bufferLoadedK);
-    Value map = f.map("k");
-    Corner at = Corner::ofKeys(b, map, tile, block * f.key);
-    at.load(b, map, f.emptyMap(Role::k), [&](Value map) {
-      f.ringLoadedK.load(b, place, map, at.batch, head, at.row,
-                         f.bufferLoadedK);
-    });
+    loadBlock(f.ringLoadedK, place, f.map("k"), tile, head, block,
+              f.bufferLoadedK);
   }
   void loadValue(Place place, const Tile &tile, Scalar head, Scalar block) {
     if (f.locator)
       return f.locator->loadValues(f.ringLoadedV, place, tile, head, block,
                                    f.bufferLoadedV);
-    Value map = f.map("v");
+    loadBlock(f.ringLoadedV, place, f.map("v"), tile, head, block,
+              f.bufferLoadedV);
+  }
+  /// Of keys or values that lie in order.
+  void loadBlock(const Ring &ring, Place place, Value map, const Tile &tile,
+                 Scalar head, Scalar block, Value buffer) {
     Corner at = Corner::ofKeys(b, map, tile, block * f.key);
     at.load(b, map, f.emptyMap(Role::k), [&](Value map) {
-      f.ringLoadedV.load(b, place, map, at.batch, head, at.row,
-                         f.bufferLoadedV);
+      ring.load(b, place, map, at.batch, head, at.row, buffer);
     });
   }
   void loadQuery(Place place, const Tile &tile) {

@@ -187,12 +187,7 @@ BlockList BandRuns::fullOf(const Tile &tile) const {
 // first keys and queries; 1.03 and 0.94 ms).
 ClassedBlocks BandRuns::allOf(const Tile &tile) const {
   Seen seen = seenFrom(tile.row);
-  BlockList cut(b, cutOf(seen)), open(b, seen.open);
-  ListWalk walk(b, {cut, open});
-  return {walk.steps(),
-          [walk, steps = cut.steps](Scalar step) -> ClassedBlocks::Block {
-            return {walk.block(step), step < steps};
-          }};
+  return ClassedBlocks::of(b, {b, cutOf(seen)}, {b, seen.open});
 }
 
 std::unique_ptr<TileLists> attn::tileLists(TileBuilder &b,

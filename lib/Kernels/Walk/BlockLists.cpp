@@ -148,9 +148,13 @@ BlockList BlockLists::fullOf(const Tile &tile) const {
 }
 
 ClassedBlocks BlockLists::allOf(const Tile &tile) const {
-  ListWalk walk(b, {partialOf(tile), fullOf(tile)});
-  Scalar cut = tile.partialSteps;
-  return {walk.steps(), [walk, cut](Scalar step) -> ClassedBlocks::Block {
-            return {walk.block(step), step < cut};
+  return ClassedBlocks::of(b, partialOf(tile), fullOf(tile));
+}
+
+ClassedBlocks ClassedBlocks::of(TileBuilder &b, const BlockList &cut,
+                                const BlockList &open) {
+  ListWalk walk(b, {cut, open});
+  return {walk.steps(), [walk, steps = cut.steps](Scalar step) -> Block {
+            return {walk.block(step), step < steps};
           }};
 }

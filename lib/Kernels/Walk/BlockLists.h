@@ -100,6 +100,10 @@ struct ClassedBlocks {
   };
   Scalar steps;
   std::function<Block(Scalar step)> at;
+
+  /// Cut blocks, and behind them open ones.
+  static ClassedBlocks of(TileBuilder &builder, const BlockList &cut,
+                          const BlockList &open);
 };
 
 /// The blocks that a tile sees, by class.

@@ -36,14 +36,6 @@ public:
       : arguments(&arguments), tileRows(tileRows), ownsKeys(ownsKeys),
         areKeysOfCache(!areKeysRagged(problem)) {}
 
-  /// Declares a map of boxes of an array that have no rows.  Gradients need
-  /// none: who sees nothing makes no step there.
-  static void declareEmptyMap(Arguments &arguments, TileBuilder &builder,
-                              const NamedRole &array, int64_t boxRows,
-                              int64_t columns, mlir::Type element) {
-    arguments.map(builder, array, boxRows, columns, element, Facet::emptyMap);
-  }
-
   /// Slots of all sequences.
   Scalar slots(TileBuilder &builder) const;
   /// The tile of a slot of that head; its rows begin behind the last one of
@@ -82,7 +74,8 @@ struct Corner {
   Scalar isEmpty = {}; ///< of a sequence: whether the box has no rows
 
   /// Loads it by its map, or by that of boxes without rows, if there is one,
-  /// where it has none.
+  /// where it has none.  Gradients need none: who sees nothing makes no step
+  /// there.
   void load(TileBuilder &builder, mlir::Value map, mlir::Value emptyMap,
             llvm::function_ref<void(mlir::Value map)> start) const;
 

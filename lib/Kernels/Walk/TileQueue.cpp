@@ -93,6 +93,15 @@ TileQueue attn::tileQueueOfUsed(TileBuilder &b, int64_t readers, Scalar heads) {
   return queue;
 }
 
+TileQueue attn::tileQueueOf(TileBuilder &b, const Arguments &arguments,
+                            const Placement &place, int64_t readers,
+                            bool hasParts) {
+  if (!place.any())
+    return tileQueue(b, readers, hasParts);
+  return tileQueueOfUsed(b, readers,
+                         hasParts ? arguments.get(b, Role::heads) : Scalar());
+}
+
 void attn::pushTile(TileBuilder &b, const TileQueue &queue, Place message,
                     const Tile &tile) {
   Tile told = queue.hasFirstKey ? tile : tile.told();

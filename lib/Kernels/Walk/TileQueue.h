@@ -63,6 +63,9 @@ TileQueue tileQueueOfSequences(TileBuilder &builder, int64_t readers,
 TileQueue tileQueueOfLists(TileBuilder &builder, int64_t readers, Scalar heads);
 /// The same with used keys; of parts as well, with so many heads.
 TileQueue tileQueueOfUsed(TileBuilder &builder, int64_t readers, Scalar heads);
+/// Of tiles of all keys or, where a cache says which are used, of those.
+TileQueue tileQueueOf(TileBuilder &builder, const Arguments &arguments,
+                      const Placement &place, int64_t readers, bool hasParts);
 void pushTile(TileBuilder &builder, const TileQueue &queue, Place message,
               const Tile &tile);
 Tile popTile(TileBuilder &builder, const TileQueue &queue, Place message);

@@ -273,7 +273,7 @@ static Launches launchesWithinBlockInParts(const Tiles &t) {
   return all;
 }
 
-/// To be asked for by its tiles until a GPU has timed it.
+/// To be asked for by its tiles until random caches have run on a GPU.
 static Form withinBlock() {
   Form form = {
       {TensorCoreFamily::wgmma},

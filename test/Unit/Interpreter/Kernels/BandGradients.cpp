@@ -9,6 +9,7 @@
 
 #include "../../Schedule/SplitBackwardTiles.h"
 #include "Harness/BuiltGradient.h"
+#include "Harness/GradientTiles.h"
 #include "Harness/KernelDraws.h"
 #include "Harness/RandomUnion.h"
 
@@ -64,7 +65,7 @@ protected:
     BuiltGradient::check(truth, tiles, drawOptions(draw));
   }
 
-  void checkRandom(int count, ArrayRef<std::pair<Tiles, int64_t>> choices) {
+  void checkRandom(int count, ArrayRef<TilesOfDim> choices) {
     for (int i = 0; i < count; ++i) {
       const auto &[tiles, headDim] = choices[size_t(i) % choices.size()];
       Problem p = drawProblem(headDim);
@@ -142,25 +143,14 @@ class FlashBackwardOfBands : public GradientsOfBands {
 protected:
   FlashBackwardOfBands() : GradientsOfBands("flash_backward", "wgmma") {}
 
-  static Tiles tiles(int64_t key, int64_t queryBlock, int64_t stages,
-                     int64_t overlap, int64_t beside) {
-    return {{"key", key},       {"query_block", queryBlock}, {"beside", beside},
-            {"stages", stages}, {"overlap", overlap},        {"ordered", 0},
-            {"short_first", 0}, {"first_stores", 0},         {"persistent", 1}};
-  }
-  /// With the head dimension of each.
-  const std::pair<Tiles, int64_t> choices[5] = {{tiles(128, 64, 2, 1, 0), 80},
-                                                {tiles(128, 128, 2, 0, 1), 32},
-                                                {tiles(64, 64, 3, 1, 2), 32},
-                                                {tiles(128, 64, 3, 0, 2), 80},
-                                                {tiles(128, 128, 2, 2, 1), 32}};
+  const std::array<TilesOfDim, 5> choices = flashBackwardChoices();
 };
 
 class SplitBackwardOfBands : public GradientsOfBands {
 protected:
   SplitBackwardOfBands() : GradientsOfBands("split_backward", "wgmma") {}
 
-  const std::pair<Tiles, int64_t> choices[3] = {
+  const TilesOfDim choices[3] = {
       {SplitBackwardTiles{128, 64, 128, 64, 0, 2, 1}, 32},
       {SplitBackwardTiles{128, 64, 128, 64, 1, 2, 1}, 32},
       {SplitBackwardTiles{64, 128, 128, 128, 0, 3, 2}, 32}};
@@ -170,14 +160,9 @@ class SplitMmaSyncOfBands : public GradientsOfBands {
 protected:
   SplitMmaSyncOfBands() : GradientsOfBands("split_backward", "mma_sync") {}
 
-  static Tiles tiles(int64_t stages, int64_t separate,
-                     int64_t queryBlock = 32) {
-    return {{"query", 64},      {"key_block", 32},           {"query_warps", 4},
-            {"key", 64},        {"query_block", queryBlock}, {"key_warps", 4},
-            {"stages", stages}, {"separate", separate}};
-  }
-  const std::pair<Tiles, int64_t> choices[3] = {
-      {tiles(1, 0), 32}, {tiles(2, 1), 48}, {tiles(3, 0, 64), 32}};
+  const TilesOfDim choices[3] = {{splitMmaSyncTiles(1, 0), 32},
+                                 {splitMmaSyncTiles(2, 1), 48},
+                                 {splitMmaSyncTiles(3, 0, 64), 32}};
 };
 
 } // namespace

@@ -11,6 +11,7 @@
 #include "../../Schedule/SpillBackwardTiles.h"
 #include "../../Schedule/SplitBackwardTiles.h"
 #include "Harness/GradientChecks.h"
+#include "Harness/GradientTiles.h"
 
 #include "mlir/IR/Diagnostics.h"
 
@@ -146,19 +147,7 @@ class FlashBackwardOfLists : public ListedGradients {
 protected:
   FlashBackwardOfLists() : ListedGradients("flash_backward", "wgmma") {}
 
-  static Tiles tiles(int64_t key, int64_t queryBlock, int64_t stages,
-                     int64_t overlap, int64_t beside) {
-    return {{"key", key},       {"query_block", queryBlock}, {"beside", beside},
-            {"stages", stages}, {"overlap", overlap},        {"ordered", 0},
-            {"short_first", 0}, {"first_stores", 0},         {"persistent", 1}};
-  }
-  /// dQ is dealt out by columns, by rows and not at all; finished in launches
-  /// and beside; blocks are weighed whole and in halves.
-  const std::pair<Tiles, int64_t> choices[5] = {{tiles(128, 64, 2, 1, 0), 80},
-                                                {tiles(128, 128, 2, 0, 1), 32},
-                                                {tiles(64, 64, 3, 1, 2), 32},
-                                                {tiles(128, 64, 3, 0, 2), 80},
-                                                {tiles(128, 128, 2, 2, 1), 32}};
+  const std::array<TilesOfDim, 5> choices = flashBackwardChoices();
 };
 
 class SplitBackwardOfLists : public ListedGradients {
@@ -175,13 +164,8 @@ class SplitMmaSyncOfLists : public ListedGradients {
 protected:
   SplitMmaSyncOfLists() : ListedGradients("split_backward", "mma_sync") {}
 
-  static Tiles tiles(int64_t stages, int64_t separate,
-                     int64_t queryBlock = 32) {
-    return {{"query", 64},      {"key_block", 32},           {"query_warps", 4},
-            {"key", 64},        {"query_block", queryBlock}, {"key_warps", 4},
-            {"stages", stages}, {"separate", separate}};
-  }
-  const Tiles choices[3] = {tiles(1, 0), tiles(2, 1), tiles(3, 0, 64)};
+  const Tiles choices[3] = {splitMmaSyncTiles(1, 0), splitMmaSyncTiles(2, 1),
+                            splitMmaSyncTiles(3, 0, 64)};
 };
 
 class SpillBackwardOfLists : public ListedGradients {
