@@ -396,7 +396,8 @@ ScheduleKind flash() {
   pipeline.launches = launchesOfPipeline;
   std::vector<Parameter> sizesOfPacked = {
       extentParameter("query", {64, 128, 192}),
-      extentParameter("key", {64, 80, 128}), countParameter("stages", {2, 3, 4})};
+      extentParameter("key", {64, 80, 128}),
+      countParameter("stages", {2, 3, 4})};
   return {"flash",
           "a block keeps a strip of queries and its output; keys and values "
           "stream past",
