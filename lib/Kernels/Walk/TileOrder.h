@@ -10,13 +10,13 @@
 // sections have as many heads, or one more: a small one at the end would have
 // too few short tiles to fill the gaps beside its long ones.
 //
-// **Sequences on a cache** differ even more: prefills multiply, decodes wait for
-// memory.  Servers put those of a kind next to each other, so slots are taken
-// from both ends in turns, and both kinds run side by side: 8 chunks behind 4k
-// to 32k of cache took 1670 us on an H200 and 120 decodes 600, one behind the
-// other 2210; multiplying and reading at once they need 1800.  A section has all
-// heads there are, up to 16: with one head at a time the last head's longest
-// tile would end a tenth of the time behind the others.
+// **Sequences on a cache** differ even more: prefills multiply, decodes wait
+// for memory.  Servers put those of a kind next to each other, so slots are
+// taken from both ends in turns, and both kinds run side by side: 8 chunks
+// behind 4k to 32k of cache took 1670 us on an H200 and 120 decodes 600, one
+// behind the other 2210; multiplying and reading at once they need 1800.  A
+// section has all heads there are, up to 16: with one head at a time the last
+// head's longest tile would end a tenth of the time behind the others.
 //
 // Of listed blocks nobody knows which tiles are long, before they are drawn.
 // What all look at, or what looks at all, mostly stands in the first rows, and
