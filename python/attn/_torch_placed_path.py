@@ -9,13 +9,13 @@ order of `_launch.launch` and `_ragged.launch`.
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any, Callable, Hashable, NamedTuple, Optional, Sequence
 
-from . import _launch, _native
+from . import _launch
 from ._bindings import Binding
 from ._torch_arrays import TorchLibrary
-from ._torch_path import LEAST_ADDRESS, ROW_BITS, Bound, was_freed
+from ._torch_path import (LEAST_ADDRESS, ROW_BITS, Bound, make_empty,
+                          make_launch, was_freed)
 
 
 class PlacedPath(NamedTuple):
@@ -37,19 +37,18 @@ def _bound_of(binding: Binding, results: Sequence[Any]) -> Bound:
     lse = words[0] if words else None
     return Bound(
         binding.handle, binding.count, binding.pack, tuple(o.shape), o.stride(),
-        o.dtype, o.device, o.get_device(), () if lse is None else lse.shape,
-        () if lse is None else lse.stride(), len(words), binding)
+        o.dtype, o.device, o.get_device(),
+        () if lse is None else tuple(lse.shape),
+        () if lse is None else lse.stride(), len(words), binding.scratch_bytes,
+        binding)
 
 
 def make_placed_path(library: TorchLibrary) -> PlacedPath:
     table: dict[Hashable, Bound] = {}
     find = table.get
-    empty_strided = library.torch.empty_strided
+    empty, launch_bound = make_empty(library), make_launch(library)
     float32 = library.torch.float32
     grad_enabled = library.torch.is_grad_enabled
-    current_stream = library.current_stream
-    native_launch = _native.function("attn_launch")
-    Status, byref = _native.Status, ctypes.byref
 
     def kind_of(q: Any, k: Any, v: Any, beside: Sequence[Any],
                 options: Hashable, out: Any
@@ -104,21 +103,18 @@ def make_placed_path(library: TorchLibrary) -> PlacedPath:
         if bound is None:
             return None
         (handle, count, pack, sizes, strides, dtype, device, ordinal,
-         lse_sizes, lse_strides, words, _) = bound
+         lse_sizes, lse_strides, words, scratch_bytes, _) = bound
         if out is None:
-            out = empty_strided(sizes, strides, dtype=dtype, device=device)
+            out = empty(sizes, strides, dtype, device, ordinal)
             if out.data_ptr() & ROW_BITS:  # an allocator of another taste
                 return None
         results = [out]
         if words:
-            results.append(empty_strided(lse_sizes, lse_strides, dtype=float32,
-                                         device=device))
+            results.append(empty(lse_sizes, lse_strides, float32, device,
+                                 ordinal))
         addresses[3:3] = [result.data_ptr() for result in results]
-        status = Status()
-        code = native_launch(handle, pack(*addresses), count,
-                             current_stream(ordinal), byref(status))
-        if code:
-            raise _native.failure(code, status)
+        launch_bound(handle, pack(*addresses), count, scratch_bytes, device,
+                     ordinal)
         return tuple(results)
 
     return PlacedPath(launch, remember)
