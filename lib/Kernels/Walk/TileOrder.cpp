@@ -49,8 +49,8 @@ static Scalar lookedAt(TileBuilder &b, Scalar streamed,
 /// of several heads do no harm; with one head at a time its longest sequence
 /// would be left for the end.
 Scalar TileOrder::headsAtOnce(TileBuilder &b, const Rows &rows,
-                              const Problem &problem, int64_t l2Bytes) {
-  if (rows.ragged && !areKeysRagged(problem))
+                              const Problem &problem, int64_t l2Bytes) const {
+  if (takesBothEnds)
     return b.i32(kMostHeadsAtOnce);
   return leastSection(b, lookedAt(b, rows.streamed, problem), problem, l2Bytes);
 }
@@ -108,7 +108,8 @@ TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
       drawsAll(rows.how.drawsAll),
       hasLanes(rows.how.isBinding && !rows.how.takesShortFirst &&
                problem.mask.hidesBehind() && !problem.mask.hidesBefore()),
-      takesFirstRows(problem.isListed() && !hasSections), heads(rows.heads),
+      takesFirstRows(problem.isListed() && !hasSections),
+      takesBothEnds(ragged && !areKeysRagged(problem)), heads(rows.heads),
       allHeads(ragged ? heads : heads * arguments.get(b, "batch")),
       tilesOfHead(ragged ? ragged->slots(b)
                          : b.ceilDiv(rows.count, rows.tile)) {
@@ -177,8 +178,12 @@ TileOrder::Position TileOrder::positionOf(TileBuilder &b, Scalar number) const {
 Tile TileOrder::at(TileBuilder &b, Scalar number) const {
   Scalar inOrder = parts > 1 ? number / parts : number;
   auto [row, flat] = positionOf(b, inOrder);
-  if (hasSections && startsAtEnd)
+  if (takesBothEnds) {
+    Scalar half = row / 2, isOdd = row - half * 2;
+    row = b.select(isOdd == b.i32(0), tilesOfHead - 1 - half, half);
+  } else if (hasSections && startsAtEnd) {
     row = tilesOfHead - 1 - row;
+  }
   if (ragged)
     return tileOfSlot(b, number, inOrder, {row, flat});
   Scalar entry = flat / heads;
