@@ -58,6 +58,7 @@ static Schedule build(const Tiles &t) {
 static Schedule buildPipeline(const Tiles &t) {
   Crew crew;
   crew.workers.warpgroups = t.get("query") / kWarpgroupRows;
+  crew.workers.blocksOfSm = t.get("blocks", 1);
   crew.order.isPersistent = t.get("persistent", 1) != 0;
   crew.order.overlaps = t.get("overlap", 1) != 0;
   crew.order.takesTurns = t.get("ping_pong") != 0;
@@ -201,7 +202,10 @@ static std::optional<std::string> checkPortable(const Tiles &t,
 static Launches launchesOfPipeline(const Tiles &t) {
   bool isPersistent = t.get("persistent") != 0;
   Launches launches = oneLaunch(
-      isPersistent ? GridForm::persistent : GridForm::tiles, queriesOfTile(t));
+      isPersistent ? t.get("blocks", 1) > 1 ? GridForm::resident
+                                            : GridForm::persistent
+                   : GridForm::tiles,
+      queriesOfTile(t));
   launches.shapes.front().rowHeads = headsOfTile(t);
   return launches;
 }
@@ -367,6 +371,24 @@ static Form packedInParts(const Form &whole, std::vector<Parameter> sizes) {
   return form;
 }
 
+/// From a form on wgmma, one of which a multiprocessor has two blocks.
+static Form inPairs(const Form &whole) {
+  Form form = {{TensorCoreFamily::wgmma},
+               {extentParameter("query", {128}), extentParameter("key", {32, 64}),
+                countParameter("stages", {4, 3, 2}),
+                countParameter("query_stages", {2, 1}),
+                countParameter("blocks", {2})},
+               {optionalExtent("staging", {64})},
+               whole.choices,
+               buildPipeline,
+               checkPipeline,
+               checkPattern};
+  form.isRival = true;
+  form.mostHeadDim = whole.mostHeadDim;
+  form.launches = launchesOfPipeline;
+  return form;
+}
+
 namespace attn::schedules {
 ScheduleKind flash() {
   Form portable = {{TensorCoreFamily::none, TensorCoreFamily::mmaSync},
@@ -407,7 +429,7 @@ ScheduleKind flash() {
           "stream past",
           {portable, pipeline, portableInParts(), pipelineInParts(pipeline),
            packed(pipeline, sizesOfPacked),
-           packedInParts(pipeline, sizesOfPacked)},
+           packedInParts(pipeline, sizesOfPacked), inPairs(pipeline)},
           Regime::largeCache};
 }
 } // namespace attn::schedules
