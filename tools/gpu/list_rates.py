@@ -36,6 +36,8 @@ SCHEDULES = [
     TILES + "0, query_stages = 1, key = 64, stages = 4, overlap = 0, "
     "blocks = 2",
     TILES + "1, query_stages = 2, key = 64, stages = 3, overlap = 0, "
+    "blocks = 2",
+    TILES + "0, query_stages = 2, key = 32, stages = 4, overlap = 1, "
     "blocks = 2"]
 DENSE = SCHEDULES[1:2]
 

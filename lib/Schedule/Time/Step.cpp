@@ -93,9 +93,9 @@ double Step::exposed(double blocks) const {
   case Order::Alike:
     return apart(blocks * std::min(1.0, w.workers));
   case Order::Free:
-    return first * apart(w.workers);
+    return first * apart(blocks * w.workers);
   case Order::Overlapped:
-    return first * c.overlapShare * apart(w.workers);
+    return first * c.overlapShare * apart(blocks * w.workers);
   }
   return 1;
 }
