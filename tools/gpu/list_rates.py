@@ -29,17 +29,12 @@ from turns import event_clock, in_turns
 
 #: Of 128 queries: one block of a multiprocessor, and two.
 TILES = "flash, query = 128, staging = 64, persistent = 1, ping_pong = "
+ONE = TILES + "1, query_stages = 2, key = 128, stages = 4, overlap = 1"
+TWO = TILES + "1, query_stages = 2, key = 64, stages = 4, overlap = 0, blocks = 2"
 SCHEDULES = [
-    TILES + "1, query_stages = 2, key = 128, stages = 4, overlap = 1",
-    TILES + "0, query_stages = 2, key = 64, stages = 4, overlap = 0, "
-    "blocks = 2",
-    TILES + "0, query_stages = 1, key = 64, stages = 4, overlap = 0, "
-    "blocks = 2",
-    TILES + "1, query_stages = 2, key = 64, stages = 3, overlap = 0, "
-    "blocks = 2",
-    TILES + "0, query_stages = 2, key = 32, stages = 4, overlap = 1, "
-    "blocks = 2"]
-DENSE = SCHEDULES[1:2]
+    ONE, TWO.replace("stages = 4, overlap", "stages = 3, overlap"),
+    TWO.replace("query_stages = 2", "query_stages = 1")]
+DENSE = [ONE.replace("query = 128", "query = 192"), TWO]
 
 
 def fit(points: list[tuple[float, float]]) -> tuple[float, float]:
@@ -72,6 +67,7 @@ def main() -> int:
     add("--schedules", default=";".join(SCHEDULES))
     add("--dense", default=";".join(DENSE))
     add("--densities", default="0.5,0.25,0.125,0.0625")
+    add("--masks", default="", help="of those of --dense, with ; between")
     options = parser.parse_args()
     import attn
     import torch
@@ -93,7 +89,9 @@ def main() -> int:
         return ["attn"] + [one.strip() for one in text.split(";")
                            if one.strip()]
 
-    calls = {("dense", one): call(one) for one in schedules_of(options.dense)}
+    masks = ["dense"] + [one for one in options.masks.split(";") if one]
+    calls = {(mask, one): call(one, mask=None if mask == "dense" else mask)
+             for mask in masks for one in schedules_of(options.dense)}
     shares: dict[float, float] = {}
     for density in map(float, options.densities.split(",")):
         seen = draw(options.rows, density)
@@ -108,9 +106,12 @@ def main() -> int:
             if not error < LIMITS[options.dtype]:
                 print(f"WRONG {density:g} {short(one)}: {error:.3g}")
     times = in_turns(calls, event_clock)
-    for one in schedules_of(options.dense):
-        rate = flops * options.rows ** 2 / times["dense", one] * 1e-12
-        print(f"dense  {rate:6.1f}  {short(one)}", flush=True)
+    for mask in masks:
+        for one in schedules_of(options.dense):
+            seconds = times[mask, one]
+            rate = (f"{flops * options.rows ** 2 / seconds * 1e-12:6.1f}"
+                    if mask == "dense" else f"{seconds * 1e6:6.1f} us")
+            print(f"{mask}  {rate}  {short(one)}", flush=True)
     for one in schedules_of(options.schedules):
         points = [(share, times[density, one])
                   for density, share in shares.items()]

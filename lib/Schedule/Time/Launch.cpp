@@ -104,9 +104,9 @@ private:
     std::vector<double> clocks;
     double blocks = w.blocksPerSm, boundary = step.boundary(blocks);
     for (const TileLength &one : w.lengths)
-      clocks.push_back(one.steps *
-                           (one.active > 0 ? step.clocks(blocks, one.active)
-                                           : step.average(blocks)) +
+      clocks.push_back(one.steps * (one.active > 0
+                                        ? step.clocks(blocks, one.active)
+                                        : step.average(blocks)) +
                        boundary);
     Multiprocessors all(sms * blocks);
     size_t heads = size_t(w.heads), count = clocks.size();
