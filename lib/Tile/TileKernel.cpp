@@ -121,7 +121,8 @@ LogicalResult RolesOp::verify() {
            << kernel.getWarps() << " warps of the kernel, but got " << warps;
   // What a launch gives each thread, in units of 8; roles only move it about.
   constexpr int64_t registersPerSm = 65536, unit = 8;
-  int64_t most = registersPerSm / kernel.threads() / unit * unit;
+  int64_t threads = kernel.threads() * kernel.getMinBlocksPerSm();
+  int64_t most = registersPerSm / threads / unit * unit;
   if (registers > most * warps)
     return emitOpError("expects at most ")
            << most << " registers per thread on average, but got "

@@ -120,8 +120,8 @@ struct RegisterBudget {
 /// its warpgroup, and of more where they split, or widen for one of consumers.
 /// One that `merges` draws tiles of several kinds.
 RegisterBudget registerBudget(int64_t consumerWarpgroups,
-                              Helper helper = Helper::none,
-                              bool merges = false);
+                              Helper helper = Helper::none, bool merges = false,
+                              int64_t blocksOfSm = 1);
 
 /// The ring through which f32 comes that is split in pieces of so many rows,
 /// which divide the `keys` of a step; of wide rows as few as a swizzle has.

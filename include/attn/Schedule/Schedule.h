@@ -87,6 +87,8 @@ struct Workers {
   /// * Buffers are those of the copy engine (TMA): panels of 128 bytes of
   ///   columns.
   int64_t warpgroups = 0;
+  /// Blocks of a pipeline that share a multiprocessor.
+  int64_t blocksOfSm = 1;
   /// Warps (in a pipeline warpgroups) with the same rows.  Each takes a part of
   /// the keys of S and of the columns of O.  All of them need P, which is held
   /// in shared memory.  Row maxima are exchanged there in every step, and sums

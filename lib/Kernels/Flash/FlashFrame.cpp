@@ -32,7 +32,9 @@ FlashFrame::FlashFrame(TileBuilder &b, const KernelRequest &request)
       overlap(request.tiles.get("overlap") != 0),
       pingPong(request.tiles.get("ping_pong") != 0),
       persistent(request.tiles.get("persistent") != 0),
-      groups(query / kGroupRows), budget(registerBudget(groups, helper)),
+      groups(query / kGroupRows),
+      budget(registerBudget(groups, helper, /*merges=*/false,
+                            request.tiles.get("blocks", 1))),
       helperWarps(budget.helperWarps()),
       dim(llvm::alignTo(problem.headDim,
                         splits ? kColumns
@@ -122,8 +124,9 @@ TileQueue FlashFrame::queueFor(int64_t readers) const {
 }
 
 TileOrder FlashFrame::order() const {
-  TileOrder whole(b, arguments, problem, heads.rows, request.sms,
-                  request.l2Bytes, heads.heads);
+  TileOrder whole(b, arguments, problem, heads.rows,
+                  request.sms * request.minBlocksPerSm, request.l2Bytes,
+                  heads.heads);
   return parts.areSeveral() ? whole.inParts(parts) : whole;
 }
 

@@ -478,7 +478,9 @@ private:
             // P, in the type of V, while the next scores come to be; what is
             // spilled leaves piece by piece, and what is held takes the place
             // of S.
-            if (!leaves(nodes, Tensor::P) && !holds(nodes, Tensor::P))
+            bool isBeside = how.order.overlaps || how.workers.blocksOfSm == 1;
+            if (isBeside && !leaves(nodes, Tensor::P) &&
+                !holds(nodes, Tensor::P))
               held += weights(columns(softmax.tensor, steps));
           },
           [&](const verb::Absorb &absorb) {
@@ -531,6 +533,12 @@ int64_t attn::registersOfBlock(const Grid &grid, const RegisterBudget &budget) {
                 budget.others * budget.producer);
 }
 
+int64_t attn::mostSmemBytes(const Grid &grid, const Machine &machine) {
+  int64_t share = machine.smemBytesPerSm / grid.workers.blocksOfSm;
+  int64_t reserved = machine.smemBytesPerSm - machine.smemBytesPerBlock;
+  return std::min(machine.smemBytesPerBlock, share - reserved);
+}
+
 Footprint attn::pipelineFootprint(const Grid &grid,
                                   const RegisterBudget &budget,
                                   const Problem &problem,
@@ -540,11 +548,12 @@ Footprint attn::pipelineFootprint(const Grid &grid,
   result.smemBytes = space.smemBytes();
   result.registersPerThread = space.registers + heldDescriptors(grid, problem);
   result.threads = 128 * (grid.workers.warpgroups + budget.others);
-  // The budget is for a whole multiprocessor.
-  bool fits = result.smemBytes <= machine.smemBytesPerBlock &&
+  // The budget is for a whole multiprocessor, or for that part of it.
+  int64_t blocks = grid.workers.blocksOfSm;
+  bool fits = result.smemBytes <= mostSmemBytes(grid, machine) &&
               result.registersPerThread <= budget.consumer &&
-              result.threads <= machine.maxThreadsPerSm &&
-              registersOfBlock(grid, budget) <= machine.registersPerSm;
-  result.blocksPerSm = fits ? 1 : 0;
+              blocks * result.threads <= machine.maxThreadsPerSm &&
+              blocks * registersOfBlock(grid, budget) <= machine.registersPerSm;
+  result.blocksPerSm = fits ? blocks : 0;
   return result;
 }

@@ -21,7 +21,9 @@ using namespace attn;
 /// beside dP in 224: 56 + 2·224 = 504, where 40 for the producer were too few
 /// by 58 words, 56 are by 17.
 RegisterBudget attn::registerBudget(int64_t consumerWarpgroups, Helper helper,
-                                    bool merges) {
+                                    bool merges, int64_t blocksOfSm) {
+  if (blocksOfSm == 2)
+    return {24, 104};
   if (merges && helper == Helper::transposer)
     return {72, 216};
   if (merges)
@@ -78,7 +80,7 @@ static Helper helperOf(const Grid &grid, const Problem &problem) {
 static RegisterBudget budget(const Grid &grid, const Problem &problem,
                              bool isMerged) {
   return registerBudget(grid.workers.warpgroups, helperOf(grid, problem),
-                        isMerged);
+                        isMerged, grid.workers.blocksOfSm);
 }
 
 RegisterBudget attn::budgetOf(const Grid &grid, const Problem &problem) {

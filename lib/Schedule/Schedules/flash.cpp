@@ -23,6 +23,10 @@
 // f32 and with an LSE, and a second launch makes it whole.  Both forms have one
 // with parts beside them.
 //
+// With `blocks` a multiprocessor has two blocks, and so four warpgroups that
+// multiply, with fewer registers: 64 keys at a time, and no product beside a
+// softmax of the same warpgroup unless O is narrow.
+//
 // With `packed` a tile on Hopper has rows of several heads (SharedTiles.h), and
 // all its warpgroups walk the same blocks: for few queries that are not rows of
 // one head.
@@ -58,6 +62,7 @@ static Schedule build(const Tiles &t) {
 static Schedule buildPipeline(const Tiles &t) {
   Crew crew;
   crew.workers.warpgroups = t.get("query") / kWarpgroupRows;
+  crew.workers.blocksOfSm = t.get("blocks", 1);
   crew.order.isPersistent = t.get("persistent", 1) != 0;
   crew.order.overlaps = t.get("overlap", 1) != 0;
   crew.order.takesTurns = t.get("ping_pong") != 0;
@@ -200,8 +205,11 @@ static std::optional<std::string> checkPortable(const Tiles &t,
 
 static Launches launchesOfPipeline(const Tiles &t) {
   bool isPersistent = t.get("persistent") != 0;
-  Launches launches = oneLaunch(
-      isPersistent ? GridForm::persistent : GridForm::tiles, queriesOfTile(t));
+  Launches launches =
+      oneLaunch(isPersistent ? t.get("blocks", 1) > 1 ? GridForm::resident
+                                                      : GridForm::persistent
+                             : GridForm::tiles,
+                queriesOfTile(t));
   launches.shapes.front().rowHeads = headsOfTile(t);
   return launches;
 }
@@ -362,6 +370,37 @@ static Form packedInParts(const Form &whole, std::vector<Parameter> sizes) {
   return form;
 }
 
+/// The lanes of a multiprocessor have 104 registers in each of four consumer
+/// warpgroups: for scores of 64 keys beside O of 64 columns, and nothing that
+/// helps.
+static bool areTwoEnough(const Problem &problem) {
+  return bytesOf(problem.dtype) == 2 && !needsWidening(problem);
+}
+
+/// From a form on wgmma, one of which a multiprocessor has two blocks: for
+/// tiles of two warpgroups, which do not keep the tensor cores busy.  Of lists
+/// of 128 queries a visible block of d = 64 took 1.32 to 1.37 of a dense one's
+/// time with one block, and 1.13 with two (H200).  Steps of 32 keys lost 15 %.
+static Form inPairs(const Form &whole) {
+  Form form = {{TensorCoreFamily::wgmma},
+               {extentParameter("query", {128}), extentParameter("key", {64}),
+                countParameter("stages", {3, 4, 2}),
+                countParameter("query_stages", {2, 1}),
+                countParameter("blocks", {2}),
+                choiceParameter("overlap", {0, 1})},
+               {optionalExtent("staging", {64})},
+               {choiceParameter("ping_pong", {1, 0}),
+                choiceParameter("persistent", {1, 0})},
+               buildPipeline,
+               checkPipeline,
+               checkPattern};
+  form.isRival = true;
+  form.mostHeadDim = whole.mostHeadDim;
+  form.takes = areTwoEnough;
+  form.launches = launchesOfPipeline;
+  return form;
+}
+
 namespace attn::schedules {
 ScheduleKind flash() {
   Form portable = {{TensorCoreFamily::none, TensorCoreFamily::mmaSync},
@@ -403,7 +442,7 @@ ScheduleKind flash() {
           "stream past",
           {portable, pipeline, portableInParts(), pipelineInParts(pipeline),
            packed(pipeline, sizesOfPacked),
-           packedInParts(pipeline, sizesOfPacked)},
+           packedInParts(pipeline, sizesOfPacked), inPairs(pipeline)},
           Regime::largeCache};
 }
 } // namespace attn::schedules

@@ -102,12 +102,13 @@ private:
   /// all heads first.
   double oneByOne() const {
     std::vector<double> clocks;
-    double boundary = step.boundary(1);
+    double blocks = w.blocksPerSm, boundary = step.boundary(blocks);
     for (const TileLength &one : w.lengths)
-      clocks.push_back(one.steps * (one.active > 0 ? step.clocks(1, one.active)
-                                                   : step.average(1)) +
+      clocks.push_back(one.steps * (one.active > 0
+                                        ? step.clocks(blocks, one.active)
+                                        : step.average(blocks)) +
                        boundary);
-    Multiprocessors all(sms);
+    Multiprocessors all(sms * blocks);
     size_t heads = size_t(w.heads), count = clocks.size();
     if (w.takesLongestFirst)
       std::sort(clocks.begin(), clocks.end(), std::greater<>());

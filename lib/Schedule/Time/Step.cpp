@@ -62,22 +62,28 @@ double Step::chain() const {
 }
 
 /// With fewer workers than schedulers some units have nobody to feed them; and
-/// where each is on its own, what one waits for, others fill.
+/// where each is on its own, what one waits for, others fill.  Between the
+/// turns of a block other blocks multiply.
 double Step::units(double blocks, double part) const {
   double workers = w.workers * blocks, all = blocks * part;
   bool isApart = w.order != Order::Alike && w.order != Order::Together;
   double lone = isApart ? std::max(0.0, kMostWorkers - workers) : 0;
   double slower = all * (1 + c.fewShare * lone);
-  double turns = w.order == Order::Turns ? c.turnClocks * workers * part : 0;
+  // Who passes its turn has products under way, behind which some of the
+  // barrier is hidden.
+  double own = tensor / w.workers;
+  double barrier = std::max(0.0, c.turnClocks - c.turnHiddenShare * own);
+  double turns = w.order == Order::Turns ? barrier * w.workers * part : 0;
   double share = w.isWgmma ? c.operandShare : 1;
-  return powerMean({all * tensor + turns, share * all * smem, slower * exp,
-                    slower * issue},
+  double products = std::max(all * tensor, part * tensor + turns);
+  return powerMean({products, share * all * smem, slower * exp, slower * issue},
                    c.unitPower) /
          std::min(1.0, workers);
 }
 
 /// Barriers keep the like warps of a block together, so only blocks are
-/// independent.  What begins in step stays so for long: more is lost where a
+/// independent.  Turns are those of a block, which others do not wait for. What
+/// begins in step stays so for long: more is lost where a
 /// multiprocessor has few tiles.
 double Step::exposed(double blocks) const {
   auto apart = [&](double workers) {
@@ -87,15 +93,17 @@ double Step::exposed(double blocks) const {
       1 + c.firstTileShare * std::min(1.0, sms / (w.tiles * w.heads));
   switch (w.order) {
   case Order::Turns:
+    if (blocks > 1)
+      return first * c.overlapShare * apart(blocks * w.workers);
     return w.overlaps ? 0 : c.turnShare;
   case Order::Together:
     return c.togetherShare;
   case Order::Alike:
     return apart(blocks * std::min(1.0, w.workers));
   case Order::Free:
-    return first * apart(w.workers);
+    return first * apart(blocks * w.workers);
   case Order::Overlapped:
-    return first * c.overlapShare * apart(w.workers);
+    return first * c.overlapShare * apart(blocks * w.workers);
   }
   return 1;
 }

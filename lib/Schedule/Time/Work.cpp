@@ -212,6 +212,7 @@ private:
     if (isPipeline) {
       w.workers = double(node.workers.warpgroups) /
                   double(node.workers.handsOver ? 1 : node.workers.across);
+      w.blocksPerSm = double(node.workers.blocksOfSm);
       helperWarps = double(budgetOf(node, problem).helperWarps());
       w.overlaps = order.overlaps;
       w.isInHalves = order.isInHalves;
@@ -232,7 +233,7 @@ private:
     w.sharesTiles = sharing.group > 1;
     int64_t resident = machine.sms * int64_t(w.blocksPerSm);
     if (isPipeline)
-      resident = machine.sms / grid.together * grid.together;
+      resident = resident / grid.together * grid.together;
     resident = std::max<int64_t>(1, resident);
     w.bytes = gridTraffic(census, number, problem, machine, resident);
     for (const Use &use : census.uses)

@@ -195,13 +195,15 @@ TEST(Families, TilesThatNoFamilyHas) {
             "warps, parts; wgmma has query, key, stages, parts, overlap, "
             "persistent; wgmma has query, key, stages, packed, overlap, "
             "persistent; wgmma has query, key, stages, packed, parts, overlap, "
-            "persistent; but got warps = 4, staging = 64");
+            "persistent; wgmma has query, key, stages, query_stages, blocks, "
+            "overlap, staging, ping_pong, persistent; but got warps = 4, "
+            "staging = 64");
   EXPECT_EQ(refusal(p, "a100_80g", {{"staging", 64}}),
             "wgmma expects a machine that has it, but a100_80g has mma_sync");
   EXPECT_EQ(refusal(p, "h100_sxm", {{"rows", 64}}),
             "expects tiles of flash out of query, key, stages, warps, "
             "query_stages, staging, ping_pong, overlap, persistent, parts, "
-            "packed, but got 'rows'");
+            "packed, blocks, but got 'rows'");
   EXPECT_EQ(refusal(p, "h100_sxm", {{"overlap", 2}}),
             "expects overlap to be 0 or 1, but got 2");
   EXPECT_EQ(refusal(p, "h100_sxm", {{"query", 256}, {"staging", 64}}),
