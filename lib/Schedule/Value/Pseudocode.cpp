@@ -48,6 +48,10 @@ std::string attn::crewText(const Grid &node) {
               : "") +
          across(node, "warpgroup") +
          (how.order.isPersistent ? ", persistent" : "") +
+         (how.workers.blocksOfSm > 1
+              ? ", " + counted(how.workers.blocksOfSm, "block") +
+                    " of a multiprocessor"
+              : "") +
          (how.order.takesTurns ? ", ping-pong" : "") +
          (how.order.overlaps ? overlap(node) : "") +
          (how.order.takesShortFirst ? ", the shortest first" : "");
