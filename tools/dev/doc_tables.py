@@ -219,6 +219,10 @@ PLACES = {"in order": "", "lengths": "--lengths",
               "--lengths --page 64 --kv-dtype f8e4m3"}
 
 
+#: How far predicted times may be from measured ones, of half of the cells.
+MOST_APART = 0.15
+
+
 def decode(run):
     """Predicted and measured microseconds of decoding steps, cell by cell."""
     path = os.path.join(machine_probe.ROOT, "tools", "bench", "results",
@@ -248,6 +252,9 @@ def decode(run):
                 row.append(f"{predicted:.0f} / {measured:.0f}")
             rows.append(row)
     apart = statistics.median(abs(ratio - 1) for ratio in ratios)
+    if apart > MOST_APART:
+        raise ValueError(f"decoding: predicted times are {apart:.1%} from "
+                         f"measured ones, limit {MOST_APART:.0%}")
     return table(["batch x keys", *PLACES], rows) + (
         f"\nIn the median of {len(ratios)} cells the two are {apart:.1%} "
         f"apart; predicted over measured is {min(ratios):.2f} to "
@@ -256,4 +263,5 @@ def decode(run):
 
 TABLES = {"works": works, "machines": machines, "mutants": mutants,
           "times": times, "fit": fit, "turns": turns,
-          "turns setting": turns_setting, "decode": decode, "blocks": doc_sparse.speed_table}
+          "turns setting": turns_setting, "decode": decode,
+          "blocks": doc_sparse.speed_table}
