@@ -366,9 +366,9 @@ std::optional<std::string> attn::classify(const AttentionRequest &request,
 Packing attn::packingOf(const KernelClass &kernelClass,
                         const AttentionArrays &arrays) {
   const Problem &problem = kernelClass.problem;
-  // Clauses may tell heads and rows apart.
+  // Regions and sinks tell heads and rows apart; scales do not.
   bool headsAreRows =
-      kernelClass.clauses.empty() && !problem.ragged &&
+      !problem.clauses.any() && !problem.ragged &&
       llvm::all_of(arrays.all, [&](const Array &each) {
         const CallerArray &array = each.array;
         return problem.queries == 1 || !hasRowsOfQueries(each.role) ||

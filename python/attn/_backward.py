@@ -20,7 +20,7 @@ from ._errors import UnsupportedError
 from ._forward import NOT_KEPT, open_paths, paths
 from ._launch import (NO_CLAUSES, NO_LISTS, Captured, Lists, check_together,
                       key_of_captured, launches, lists_of, remember,
-                      result_strides, scratch_place)
+                      result_strides, scratch_of, scratch_place)
 from ._libraries import library_of
 from ._problem import mask_name, scale_number
 from ._streams import handle_of
@@ -125,10 +125,9 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any, *,
     if any(named[name].address & 15 for name in made):
         # An allocator of another taste.
         binding = _bind(ordered, options, lists, captured, pulled)
-    if scratch is None and binding.scratch_bytes:
-        scratch = library.scratch(q, binding.scratch_bytes, handle)
-        place = None if scratch is None else scratch_place(
-            scratch, handle, named["q"].device)
+    if scratch is None:
+        scratch, place = scratch_of(binding, library, q, handle,
+                                    named["q"].device)
     behind = [array for _, array in (*lists[0], *captured[1])]
     asked_for: dict[int, Any] = {}
     for number, (_, array) in zip(pulled, captured[1]):

@@ -150,8 +150,8 @@ def forward(q: Any, k: Any, v: Any, *, causal: bool = False,
                 rows.  For bf16 and f16 on Hopper
     scratch     an array that the launch may use as scratch memory: any type,
                 without gaps, at a multiple of 256 bytes, with the bytes that
-                `scratch_bytes` says.  Without it scratch comes from the
-                driver's pool
+                `scratch_bytes` says.  Without it scratch comes from where the
+                results do
     block_mask  a BlockMask: lists, on the GPU of q, of the blocks that are
                 looked at.  Of partial blocks a query sees what `mask` and the
                 lists' mask_mod show, of full ones all

@@ -13,7 +13,7 @@ import threading
 from typing import (Any, Callable, Collection, Hashable, NamedTuple, Optional,
                     Sequence)
 
-from ._arrays import (Array, check_layout, place_of, result_dtype,
+from ._arrays import (Array, Library, check_layout, place_of, result_dtype,
                       type_name)
 from ._bindings import Binding, bind_attention
 from ._block_mask import BlockMask, describe_both, describe_lists
@@ -229,6 +229,17 @@ def scratch_place(scratch: Any, stream: int, device: int
     return place_of(described, "scratch")
 
 
+def scratch_of(binding: Binding, library: Library, like: Any, stream: int,
+               device: int) -> tuple[Any, Optional[tuple[int, int]]]:
+    """Scratch that the library of `like` has for a launch, and its place; none
+    where the launch needs none, or its driver gives it."""
+    scratch = None
+    if binding.scratch_bytes:
+        scratch = library.scratch(like, binding.scratch_bytes, stream)
+    return scratch, None if scratch is None else scratch_place(scratch, stream,
+                                                               device)
+
+
 def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
            scale: Optional[float] = None, lse_words: int = 0,
            out: Any = None, lse: Any = None, lse_low: Any = None,
@@ -301,6 +312,9 @@ def launch(q: Any, k: Any, v: Any, *, mask: str = "none",
     binding = call.binding
     if any(a.address & 15 for a in made):  # an allocator of another taste
         binding = _bind(arrays, lists, placed, captured, v is None, *options)
+    if scratch is None:
+        scratch, place = scratch_of(binding, library, q, handle,
+                                    inputs[0].device)
     beside = [array for _, array in (*lists[0], *placed[0], *captured[1])]
     arrays.extend(beside)
     binding.launch([array.address for array in arrays], handle, place)

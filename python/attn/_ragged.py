@@ -19,7 +19,7 @@ from ._bindings import Binding, bind_ragged
 from ._block_lists import describe_elements
 from ._dlpack import row_major
 from ._launch import (NARROW, WIDE, Captured, key_of_captured, launches,
-                      remember, result_strides)
+                      remember, result_strides, scratch_of)
 from ._libraries import library_of
 from ._problem import integer
 from ._streams import handle_of
@@ -325,10 +325,13 @@ def launched(q: Any, k: Any, v: Any, cu_seqlens_q: Any, cu_seqlens_k: Any,
     binding = call.binding
     if any(bound[name].address & 15 for name in bound if name not in named):
         binding = bind_ragged("forward", bound, offsets, options, captured)
+    scratch, place = scratch_of(binding, library, q, handle,
+                                named["q"].device)
     binding.launch([bound[name].address for name in NAMES if name in bound]
-                   + [array.address for array in prepared.behind], handle)
+                   + [array.address for array in prepared.behind], handle,
+                   place)
     if stream is not None:
-        for array in (q, k, v, *results,
+        for array in (q, k, v, *results, scratch,
                       *(each.owner for each in prepared.behind)):
             if array is not None:
                 library_of(array).used_on(array, handle)

@@ -10,7 +10,7 @@ from typing import Any, Hashable, Optional
 
 from ._arrays import Array
 from ._bindings import Binding, bind_ragged
-from ._launch import launches, remember, result_strides, scratch_place
+from ._launch import launches, remember, result_strides, scratch_of
 from ._libraries import library_of
 from ._ragged import Options, Prepared, check_arrays, prepare
 
@@ -76,11 +76,8 @@ def launch(do: Any, q: Any, k: Any, v: Any, o: Any, lse: Any,
                          for name, array in results.items()}}
     if any(bound[name].address & 15 for name in GRADIENTS):
         binding = bind(bound)
-    place = None
-    if binding.scratch_bytes:
-        scratch = library.scratch(q, binding.scratch_bytes, handle)
-        if scratch is not None:
-            place = scratch_place(scratch, handle, named["q"].device)
+    _scratch, place = scratch_of(binding, library, q, handle,
+                                 named["q"].device)
     binding.launch([array.address for array in (*bound.values(),
                                                 *prepared.behind)],
                    handle, place)

@@ -37,6 +37,10 @@ class TorchLibrary(Library):
         self.empty_here = _attribute_of(
             torch._C, "_dynamo", "guards", "_empty_strided_cuda")
         self.current_device = _attribute_of(torch._C, "_cuda_getDevice")
+        # Likewise: whether tensors have the type, device, sizes and strides of
+        # others before them, in a tenth of the time that asking each takes.
+        self.guards = _attribute_of(torch._C, "_dynamo", "guards",
+                                    "TensorGuards")
         if self.current_device is None:
             self.empty_here = None
 

@@ -8,14 +8,14 @@ v and the results, in the order of `_launch.launch`.
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any, Callable, Hashable, Optional
 
-from . import _launch, _native
+from . import _launch
 from ._block_mask import BlockMask
 from ._clauses import Clauses
 from ._torch_arrays import TorchLibrary
-from ._torch_path import LEAST_ADDRESS, ROW_BITS, Bound, bound_of, was_freed
+from ._torch_path import (LEAST_ADDRESS, ROW_BITS, Bound, bound_of, make_empty,
+                          make_launch, was_freed)
 
 #: Mask, scale, words of lse, machine, schedule, precision.
 Options = tuple[Any, ...]
@@ -26,11 +26,8 @@ def make_clause_path(library: TorchLibrary) -> Callable[..., Any]:
     `stream`, of which nobody wants gradients."""
     table: dict[Hashable, Bound] = {}
     find = table.get
-    empty_strided = library.torch.empty_strided
+    empty, launch = make_empty(library), make_launch(library)
     float32 = library.torch.float32
-    current_stream = library.current_stream
-    native_launch = _native.function("attn_launch")
-    Status, byref = _native.Status, ctypes.byref
 
     def first(q: Any, k: Any, v: Any, options: Options,
               lists: Optional[BlockMask], clauses: Optional[Clauses],
@@ -77,21 +74,17 @@ def make_clause_path(library: TorchLibrary) -> Callable[..., Any]:
                 or True in [t.is_neg() for t in behind]):
             return first(q, k, v, options, lists, clauses, key)
         (handle, count, pack, sizes, strides, dtype, device, ordinal,
-         lse_sizes, lse_strides, words, _) = bound
-        o = empty_strided(sizes, strides, dtype=dtype, device=device)
+         lse_sizes, lse_strides, words, scratch_bytes, _) = bound
+        o = empty(sizes, strides, dtype, device, ordinal)
         if o.data_ptr() & ROW_BITS:  # an allocator of another taste
             return first(q, k, v, options, lists, clauses, None)
         results = [o]
         for _ in range(words):
-            results.append(empty_strided(lse_sizes, lse_strides, dtype=float32,
-                                         device=device))
-        status = Status()
-        code = native_launch(
-            handle, pack(at_q, at_k, at_v, *[t.data_ptr() for t in results],
-                         *at_behind),
-            count, current_stream(ordinal), byref(status))
-        if code:
-            raise _native.failure(code, status)
+            results.append(empty(lse_sizes, lse_strides, float32, device,
+                                 ordinal))
+        launch(handle, pack(at_q, at_k, at_v,
+                            *[t.data_ptr() for t in results], *at_behind),
+               count, scratch_bytes, device, ordinal)
         return tuple(results)
 
     return path

@@ -43,6 +43,7 @@ class Bound(NamedTuple):
     lse_sizes: tuple[int, ...]
     lse_strides: tuple[int, ...]
     lse_words: int
+    scratch_bytes: int
     binding: Binding  # lives as long as the entry
 
 
@@ -52,7 +53,7 @@ def bound_of(call: _launch.Call, o: Any) -> Bound:
     return Bound(binding.handle, binding.count, binding.pack, call.sizes,
                  call.strides, o.dtype, o.device, o.get_device(),
                  call.lse_sizes, row_major(call.lse_sizes), call.lse_words,
-                 binding)
+                 binding.scratch_bytes, binding)
 
 
 #: Sizes, strides and type of what is allocated.
@@ -68,7 +69,6 @@ class BoundGradients(NamedTuple):
     of_q: _Place
     of_k: _Place
     of_v: _Place
-    of_scratch: _Place
     device: Any
     ordinal: int
     scratch_bytes: int
@@ -77,6 +77,52 @@ class BoundGradients(NamedTuple):
 
 #: A launch of ours, or what somebody else does with the same tensors.
 Way = Union[BoundGradients, Callable[..., Any]]
+
+
+def make_empty(library: TorchLibrary) -> Callable[..., Any]:
+    """A tensor of these sizes, strides and type, on that GPU of that number."""
+    empty_strided, empty_here = library.torch.empty_strided, library.empty_here
+    current_device = library.current_device
+
+    def empty(sizes: tuple[int, ...], strides: tuple[int, ...], dtype: Any,
+              device: Any, ordinal: int) -> Any:
+        if empty_here is not None and current_device() == ordinal:
+            return empty_here(sizes, strides, dtype)
+        return empty_strided(sizes, strides, dtype=dtype, device=device)
+
+    return empty
+
+
+def make_launch(library: TorchLibrary) -> Callable[..., None]:
+    """Queues a launch that is bound, with packed addresses, on the stream of
+    PyTorch.  Scratch is PyTorch's, which keeps it between launches; the driver's
+    own pool gives it back whenever somebody waits for the GPU, and to take and
+    free it costs more than a launch."""
+    empty, float32 = make_empty(library), library.torch.float32
+    current_stream = library.current_stream
+    native_launch = _native.function("attn_launch")
+    launch_in_scratch = _native.function("attn_launch_in_scratch")
+    Status, byref = _native.Status, ctypes.byref
+
+    def launch(handle: int, packed: bytes, count: int, scratch_bytes: int,
+               device: Any, ordinal: int) -> None:
+        status, place = Status(), 0
+        if scratch_bytes:
+            scratch = empty((scratch_bytes // 4,), (1,), float32, device,
+                            ordinal)
+            place = scratch.data_ptr()
+        # Of another allocator's scratch the driver's own takes the place.
+        if place and place % SCRATCH_BYTES == 0:
+            code = launch_in_scratch(handle, packed, count, place,
+                                     scratch_bytes, current_stream(ordinal),
+                                     byref(status))
+        else:
+            code = native_launch(handle, packed, count,
+                                 current_stream(ordinal), byref(status))
+        if code:
+            raise _native.failure(code, status)
+
+    return launch
 
 
 def was_freed(*tensors: Any) -> bool:
@@ -89,12 +135,9 @@ def make_path(library: TorchLibrary) -> Callable[[Any, Any, Any, _Options],
     """`forward` for tensors, without places for results and `stream`."""
     table: dict[Hashable, Bound] = {}
     find = table.get
-    empty_strided = library.torch.empty_strided
+    empty, launch = make_empty(library), make_launch(library)
     float32 = library.torch.float32
     grad_enabled = library.torch.is_grad_enabled
-    current_stream = library.current_stream
-    native_launch = _native.function("attn_launch")
-    Status, byref = _native.Status, ctypes.byref
 
     def first(q: Any, k: Any, v: Any, options: _Options,
               key: Hashable) -> Any:
@@ -128,27 +171,21 @@ def make_path(library: TorchLibrary) -> Callable[[Any, Any, Any, _Options],
                 and grad_enabled()):
             return first(q, k, v, options, key)
         (handle, count, pack, sizes, strides, dtype, device, ordinal,
-         lse_sizes, lse_strides, lse_words, _) = bound
-        o = empty_strided(sizes, strides, dtype=dtype, device=device)
+         lse_sizes, lse_strides, lse_words, scratch_bytes, _) = bound
+        o = empty(sizes, strides, dtype, device, ordinal)
         at_o = o.data_ptr()
         if at_o & ROW_BITS:  # an allocator of another taste
             return first(q, k, v, options, None)
-        status = Status()
-        if lse_words:
-            words = [empty_strided(lse_sizes, lse_strides, dtype=float32,
-                                   device=device) for _ in range(lse_words)]
-            code = native_launch(
-                handle, pack(at_q, at_k, at_v, at_o,
-                             *[word.data_ptr() for word in words]), count,
-                current_stream(ordinal), byref(status))
-            if code == 0:
-                return (o, *words)
-        else:
-            code = native_launch(handle, pack(at_q, at_k, at_v, at_o), count,
-                                 current_stream(ordinal), byref(status))
-            if code == 0:
-                return o
-        raise _native.failure(code, status)
+        if not lse_words:
+            launch(handle, pack(at_q, at_k, at_v, at_o), count, scratch_bytes,
+                   device, ordinal)
+            return o
+        words = [empty(lse_sizes, lse_strides, float32, device, ordinal)
+                 for _ in range(lse_words)]
+        launch(handle, pack(at_q, at_k, at_v, at_o,
+                            *[word.data_ptr() for word in words]), count,
+               scratch_bytes, device, ordinal)
+        return (o, *words)
 
     return path
 
@@ -172,14 +209,8 @@ class GradientPath(NamedTuple):
 def make_gradient_path(library: TorchLibrary) -> GradientPath:
     table: dict[Hashable, Way] = {}
     find = table.get
-    empty_strided, empty_here = library.torch.empty_strided, library.empty_here
-    float32 = library.torch.float32
+    empty, launch = make_empty(library), make_launch(library)
     grad_enabled = library.torch.is_grad_enabled
-    current_stream, current_device = (library.current_stream,
-                                      library.current_device)
-    native_launch = _native.function("attn_launch")
-    launch_in_scratch = _native.function("attn_launch_in_scratch")
-    Status, byref = _native.Status, ctypes.byref
 
     def kind_of(tensors: _Tensors, options: _Options
                 ) -> Optional[tuple[Hashable, list[int]]]:
@@ -237,11 +268,9 @@ def make_gradient_path(library: TorchLibrary) -> GradientPath:
         first = gradients[0]
         of_q, of_k, of_v = ((tuple(g.shape), g.stride(), g.dtype)
                             for g in gradients)
-        count = binding.scratch_bytes // 4
         remember(tensors, options, BoundGradients(
             binding.handle, binding.count, binding.pack, of_q, of_k, of_v,
-            ((count,), (1,), float32), first.device, first.get_device(),
-            binding.scratch_bytes, binding))
+            first.device, first.get_device(), binding.scratch_bytes, binding))
 
     def gradients(tensors: _Tensors, options: _Options) -> Any:
         kind = kind_of(tensors, options)
@@ -256,33 +285,19 @@ def make_gradient_path(library: TorchLibrary) -> GradientPath:
             return None
         if not isinstance(bound, BoundGradients):
             return bound(*tensors)
-        (handle, count, pack, of_q, of_k, of_v, of_scratch, device, ordinal,
-         scratch_bytes, _) = bound
-        if empty_here is not None and current_device() == ordinal:
-            empty = empty_here
-        else:
-            def empty(sizes: Any, strides: Any, dtype: Any) -> Any:
-                return empty_strided(sizes, strides, dtype=dtype,
-                                     device=device)
+        (handle, count, pack, of_q, of_k, of_v, device, ordinal, scratch_bytes,
+         _) = bound
         if len(addresses) == count:  # places for results are given
             dq, dk, dv = tensors[-3:]
         else:
-            dq, dk, dv = empty(*of_q), empty(*of_k), empty(*of_v)
+            dq, dk, dv = (empty(*of_q, device, ordinal),
+                          empty(*of_k, device, ordinal),
+                          empty(*of_v, device, ordinal))
             at_dq, at_dk, at_dv = dq.data_ptr(), dk.data_ptr(), dv.data_ptr()
             if (at_dq | at_dk | at_dv) & ROW_BITS:
                 return None  # an allocator of another taste
             addresses += at_dq, at_dk, at_dv
-        packed = pack(*addresses)
-        stream, status = current_stream(ordinal), Status()
-        # Of another allocator's scratch the driver's own takes the place.
-        scratch = empty(*of_scratch) if scratch_bytes else None
-        if scratch is not None and scratch.data_ptr() % SCRATCH_BYTES == 0:
-            code = launch_in_scratch(handle, packed, count, scratch.data_ptr(),
-                                     scratch_bytes, stream, byref(status))
-        else:
-            code = native_launch(handle, packed, count, stream, byref(status))
-        if code:
-            raise _native.failure(code, status)
+        launch(handle, pack(*addresses), count, scratch_bytes, device, ordinal)
         return dq, dk, dv
 
     return GradientPath(gradients, remember, remember_launch)

@@ -101,11 +101,8 @@ def operator(*arguments: Any) -> tuple[Tensor, Tensor]:
 
 def once(arrays: Sequence[Any]) -> list[Any]:
     """Those that there are, each once, as clauses capture them."""
-    found: list[Any] = []
-    for array in arrays:
-        if array is not None and not any(each is array for each in found):
-            found.append(array)
-    return found
+    return list({id(array): array for array in arrays
+                 if array is not None}.values())
 
 
 class Kind:

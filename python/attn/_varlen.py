@@ -96,10 +96,12 @@ def attention_varlen(
     `forward` raises.
     """
     kind = None
-    if seqused_k is not None and is_torch(q) and not dropout_p and all(
-            each is None for each in (
-                cu_seqlens_k, seqused_q, block_mask, mask_mod, score_mod,
-                alibi_slopes, sinks, machine, precision, stream)):
+    # One test after the other: a loop over them takes as long as the launch.
+    if (seqused_k is not None and is_torch(q) and not dropout_p
+            and cu_seqlens_k is None and seqused_q is None
+            and block_mask is None and mask_mod is None and score_mod is None
+            and alibi_slopes is None and sinks is None and machine is None
+            and precision is None and stream is None):
         kind = _quick()(
             q, k, v, (cu_seqlens_q, seqused_k, table_of(page_table, block_table)),
             ("varlen", causal, softmax_scale, *window_size, softcap,

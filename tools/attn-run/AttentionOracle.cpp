@@ -3,6 +3,7 @@
 #include "AttentionOracle.h"
 
 #include "Listings.h"
+#include "Pages.h"
 
 #include <cmath>
 
@@ -22,12 +23,22 @@ Floats::Floats(const HostBytes &array) {
   }
 }
 
+/// K or V as [batch, heads, keys, columns].
+static Floats ofKeys(const Attention &attention,
+                     const std::vector<HostBytes> &arrays,
+                     llvm::StringRef role) {
+  const Problem &p = attention.problem;
+  if (!p.place.isPaged())
+    return Floats(arrays[attention.input(role)]);
+  return Floats(keysInOrder(attention, arrays, role, 0, p.batch, p.keys));
+}
+
 AttentionOracle::AttentionOracle(const Function &function,
                                  const Attention &attention,
                                  const std::vector<HostBytes> &arrays,
                                  unsigned threads, int64_t sequence)
     : attention(attention), q(arrays[attention.input("q")]),
-      k(arrays[attention.input("k")]), v(arrays[attention.input("v")]),
+      k(ofKeys(attention, arrays, "k")), v(ofKeys(attention, arrays, "v")),
       threads(threads) {
   AttentionOpInterface op = attention.op;
   if (!op.hasClauses())

@@ -2,6 +2,8 @@
 
 #include "ClauseInputs.h"
 
+#include "Pages.h"
+
 #include "attn/Schedule/RaggedQueries.h"
 
 using namespace attn;
@@ -106,6 +108,8 @@ public:
       fillRandom(array(ClauseGroup::sinks, 0), ~seed, 1);
     if (has(ClauseGroup::usedKeys))
       drawLengths(array(ClauseGroup::usedKeys, 0));
+    if (has(ClauseGroup::pageTable))
+      drawPages(attention, arrays, seed);
     for (ClauseGroup scale : kScaleGroups)
       if (has(scale))
         drawScales(array(scale, 0), unsigned(scale));

@@ -169,6 +169,8 @@ LogicalResult FunctionReader::setSizes(unsigned argument, StringRef role,
   bool isRagged = attention && attention.isRagged();
   Placement place = attention ? placeOf(attention) : Placement();
   for (auto [dim, extent] : llvm::enumerate(shapeOf(role, isRagged, place))) {
+    if (extent == Extent::pages) // which follow from other sizes
+      continue;
     int64_t &size = result.argumentSizes[argument][dim];
     if (!ShapedType::isDynamic(size)) {
       if (SizeOption *option = optionOf(extent))
@@ -234,14 +236,45 @@ LogicalResult FunctionReader::readSizes(Attention &attention) {
     problem.queries = sizesOf("q")[2];
     problem.keys = sizesOf("k")[2];
   }
+  if (problem.place.isPaged() && failed(readPool(attention)))
+    return failure();
   for (const auto &[role, position] : attention.inputs) {
     bool isK = role == "v" && problem.valuesOfKeys;
-    if (!isK && failed(checkSizes(attention.op, role, position,
-                                  attention.sizesOf(role), "q and k")))
+    SmallVector<int64_t> expected = attention.sizesOf(role);
+    if (problem.place.isPaged() && shapeOf(role)[2] == Extent::keys)
+      expected[0] = sizesOf("k")[0];
+    if (!isK &&
+        failed(checkSizes(attention.op, role, position, expected, "q and k")))
       return failure();
   }
   if (std::optional<std::string> wrong = check(problem))
     return attention.op->emitError(*wrong);
+  return success();
+}
+
+/// As many keys as the pages of an entry hold, by the type of the table or
+/// --keys; and pages for all of them where types leave their number open.
+LogicalResult FunctionReader::readPool(Attention &attention) {
+  AttentionOpInterface op = attention.op;
+  Problem &p = attention.problem;
+  Value table = op.clauseOperands(ClauseGroup::pageTable).front();
+  int64_t pages = cast<ShapedType>(table.getType()).getDimSize(1);
+  if (ShapedType::isDynamic(pages)) {
+    optionOf(Extent::keys)->isUsed = true;
+    if (!extents.keys)
+      return op->emitError("expects the number of pages of an entry, which is "
+                           "dynamic: give --keys");
+    pages = llvm::divideCeil(*extents.keys, p.place.pageRows);
+  }
+  p.keys = pages * p.place.pageRows;
+  for (StringRef role : {"k", "v"}) {
+    int64_t &size = result.argumentSizes[attention.input(role)][0];
+    if (ShapedType::isDynamic(size))
+      size = p.batch * pages;
+    if (size == 0 && p.batch * pages > 0)
+      return op->emitError("expects at least 1 page of ")
+             << role << ", but got none";
+  }
   return success();
 }
 
@@ -275,9 +308,6 @@ static bool isDrawable(Type element) {
 LogicalResult FunctionReader::readClauses(Attention &attention) {
   AttentionOpInterface op = attention.op;
   SmallVector<AttentionArray> arrays = op.clauseArrays();
-  if (placeOf(op).isPaged())
-    return op->emitError("expects keys in order, which attn-run draws, but got "
-                         "pages(..)");
   size_t next = 0;
   for (unsigned group = 0; group < kClauseGroups; ++group)
     for (unsigned number = 0,
@@ -311,6 +341,8 @@ static SmallVector<int64_t> largestSizes(const Attention &attention,
     return {p.heads};
   if (group == ClauseGroup::usedKeys)
     return {p.batch};
+  if (group == ClauseGroup::pageTable)
+    return {p.batch, p.keys / p.place.pageRows};
   if (group == ClauseGroup::offsets)
     return {p.batch + 1};
   if (llvm::is_contained(kScaleGroups, group))

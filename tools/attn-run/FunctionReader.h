@@ -27,6 +27,7 @@ private:
   mlir::LogicalResult readInputs(Attention &attention);
   mlir::LogicalResult readSizes(Attention &attention);
   mlir::LogicalResult readSequences(Attention &attention);
+  mlir::LogicalResult readPool(Attention &attention);
   mlir::LogicalResult readClauses(Attention &attention);
   mlir::LogicalResult setClauseSizes(const Attention &attention,
                                      ClauseGroup group, unsigned number,

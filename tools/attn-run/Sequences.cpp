@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Comparer.h"
+#include "Pages.h"
 
 #include "attn/Schedule/RaggedQueries.h"
 
@@ -33,19 +34,6 @@ static HostBytes sequenceOf(const HostBytes &array, int64_t first,
       rows.set(at, array.get({at[1], row}));
     else
       rows.set(at, array.get({row, at[1], at[3]}));
-  });
-  return rows;
-}
-
-/// The first rows of an entry of an array of [entries, heads, rows, columns],
-/// as one of [1, heads, rows, columns].
-static HostBytes entryOf(const HostBytes &array, int64_t entry, int64_t count) {
-  llvm::ArrayRef<int64_t> sizes = array.shape.sizes;
-  llvm::SmallVector<int64_t> own = {1, sizes[1], count, sizes[3]};
-  HostBytes rows(HostArray::contiguous(0, own, array.shape.elementType),
-                 /*guardBytes=*/0);
-  forEachIndex(own, [&](llvm::ArrayRef<int64_t> at) {
-    rows.set(at, array.get({entry, at[1], at[2], at[3]}));
   });
   return rows;
 }
@@ -93,7 +81,6 @@ struct Sequence {
   int64_t firstQuery, firstKey;
   Attention attention;
   std::vector<HostBytes> arrays;
-  bool isOnCache = false;
 
   bool isEmpty() const {
     const Problem &p = attention.problem;
@@ -101,10 +88,6 @@ struct Sequence {
   }
   void cut(size_t slot, bool isOfKeys) {
     const Problem &p = attention.problem;
-    if (isOfKeys && isOnCache) {
-      arrays[slot] = entryOf(whole[slot], number, p.keys);
-      return;
-    }
     arrays[slot] = sequenceOf(whole[slot], isOfKeys ? firstKey : firstQuery,
                               isOfKeys ? p.keys : p.queries);
   }
@@ -145,11 +128,14 @@ static Sequence cutOut(const Attention &attention,
   int64_t key = areKeysRagged(p) ? offsetOf(attention, arrays, 1, number) : 0;
   Lengths lengths = run::lengthsOf(attention, arrays, number);
   Sequence one{number, arrays, query, key, attention, arrays};
-  one.isOnCache = !areKeysRagged(p);
   one.attention.problem = denseOf(p, lengths);
   one.attention.problem.place = {};
   for (const auto &[role, slot] : attention.inputs)
-    one.cut(slot, isOfKeys(role));
+    if (isOfKeys(role) && !areKeysRagged(p))
+      one.arrays[slot] =
+          keysInOrder(attention, arrays, role, number, 1, lengths.keys);
+    else
+      one.cut(slot, isOfKeys(role));
   return one;
 }
 

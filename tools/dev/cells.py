@@ -294,7 +294,7 @@ HEAD = """# What goes with what
 A cell of these tables is one attention: what is visible, what becomes of a score, where rows lie, and how tiles are made.
 Of {all} cells {right} are right, and {refused} are refused, each with the words that a caller gets, which are below the tables.
 
-- *right*: there is a kernel for Hopper. `python3 tools/dev/cells.py --run interpreter` runs it on the interpreter, and `--run gpu` on a GPU, and compares it with fp64. Pages are run by the unit tests of `Lengths.cpp`, `SharedTiles.cpp` and `RaggedCache.cpp`.
+- *right*: there is a kernel for Hopper. `python3 tools/dev/cells.py --run interpreter` runs it on the interpreter, and `--run gpu` on a GPU, and compares it with fp64.
 - *ragged on lengths* and *ragged on pages* are ragged queries on a cache: prefills and decoding steps in one launch.
 - Tiles have rows of one head (*own*), or of four heads that share their keys (*packed*). The keys of a tile are walked by one block (*one part*), or dealt out to two (*parts*).
 - Forward, all cells ask for `flash` with certain tiles, and backward for `flash_backward`.
@@ -323,10 +323,6 @@ def run(build, cell, where):
     return done.stdout + done.stderr
 
 
-def is_runnable(cell):
-    return not cell[1].endswith(("paged", "pages"))
-
-
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
@@ -344,7 +340,7 @@ def main():
         return 0
     number, shares = map(int, options.share.split("/"))
     right = [cell for cell, verdict in verdicts.items()
-             if verdict == RIGHT and is_runnable(cell)][number::shares]
+             if verdict == RIGHT][number::shares]
     failed = 0
     for cell in right:
         said = run(options.build, cell, options.run)

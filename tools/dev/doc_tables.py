@@ -7,12 +7,14 @@
 `mutants`   of every kernel, how many of its mutants are found
 `blocks`    time on lists of blocks beside FlashAttention-4 and all pairs
 `turns`     speed beside cuDNN and FlashAttention-4, from the newest run
+`decode`    what the model says of decoding on caches beside what was measured
 """
 
 import json
 import math
 import os
 import re
+import statistics
 
 import doc_figures
 import doc_sparse
@@ -207,6 +209,51 @@ def turns_setting(_):
             f"{run['driver']}, {run['date']}, with {versions}.\n")
 
 
+#: Of caches, what attn-plan is told of the place of keys and of their type.
+PLACES = {"in order": "", "lengths": "--lengths",
+          **{f"pages of {page}": f"--lengths --page {page}"
+             for page in (16, 64, 128)},
+          "eight bits": "--lengths --dtype f8e4m3",
+          "eight bits of keys": "--lengths --kv-dtype f8e4m3",
+          "eight bits of keys in pages of 64":
+              "--lengths --page 64 --kv-dtype f8e4m3"}
+
+
+def decode(run):
+    """Predicted and measured microseconds of decoding steps, cell by cell."""
+    path = os.path.join(machine_probe.ROOT, "tools", "bench", "results",
+                        "serving-h200.json")
+    with open(path, encoding="utf-8") as f:
+        found = json.load(f)
+    heads, kv_heads = found["heads"].split("/")
+    kinds = {"": (found["caches"], f"--heads {heads} --kv-heads {kv_heads} "
+                                   f"--head-dim {found['head_dim']}"),
+             "latent, ": (found["latent"], "--heads 128 --kv-heads 1 --head-dim "
+                                           "576 --head-dim-v 512 "
+                                           "--values-of-keys")}
+    rows, ratios = [], []
+    for kind, (cells, form) in kinds.items():
+        for cell in cells:
+            row = [f"{kind}{cell['batch']} x {cell['keys']}"]
+            for place, told in PLACES.items():
+                measured = cell["us"].get(place)
+                if measured is None:
+                    row.append("-")
+                    continue
+                report = json.loads(run(
+                    f"attn-plan --machine h200 --queries 1 {form} --batch "
+                    f"{cell['batch']} --keys {cell['keys']} {told} --json"))
+                predicted = 1e6 * report["plans"][0]["seconds"]
+                ratios.append(predicted / measured)
+                row.append(f"{predicted:.0f} / {measured:.0f}")
+            rows.append(row)
+    apart = statistics.median(abs(ratio - 1) for ratio in ratios)
+    return table(["batch x keys", *PLACES], rows) + (
+        f"\nIn the median of {len(ratios)} cells the two are {apart:.1%} "
+        f"apart; predicted over measured is {min(ratios):.2f} to "
+        f"{max(ratios):.2f}.\n")
+
+
 TABLES = {"works": works, "machines": machines, "mutants": mutants,
           "times": times, "fit": fit, "turns": turns,
-          "turns setting": turns_setting, "blocks": doc_sparse.speed_table}
+          "turns setting": turns_setting, "decode": decode, "blocks": doc_sparse.speed_table}

@@ -173,8 +173,27 @@ def step(clock: Clock, batch: int, keys: int, heads: tuple[int, int],
     print(f"{batch:4} x {keys:6} keys {line['heads']:>5} {queries} q: "
           + ", ".join(f"{name} {size / 1e9 / t:5.0f} ({1e6 * t:.1f} us)"
                       for name, t in times.items())
-          + f"; predicted {1e6 * plan.seconds:.1f} us, {plan.tiles}", flush=True)
+          + f"; predicted {1e6 * plan.seconds:.1f} us "
+          f"({plan.seconds / times['attn']:.2f}), {plan.tiles}", flush=True)
     return line
+
+
+#: How far predicted times may be from measured ones, of half of the cells.
+MOST_APART = 0.15
+
+
+def apart(lines: list[dict[str, Any]]) -> list[str]:
+    """Says how far predicted times are from measured ones, and what is wrong
+    with that."""
+    ratios = [line["predicted"] / line["seconds"]["attn"]
+              for line in lines if "predicted" in line]
+    if not ratios:
+        return []
+    median = statistics.median(abs(ratio - 1) for ratio in ratios)
+    print(f"predicted over measured in {len(ratios)} cells: {min(ratios):.2f} "
+          f"to {max(ratios):.2f}, {median:.1%} apart in the median", flush=True)
+    return [] if median <= MOST_APART else [
+        f"predicted times are {median:.1%} apart, limit {MOST_APART:.0%}"]
 
 
 # -- Caches of servers ---------------------------------------------------------
@@ -453,6 +472,7 @@ def main() -> int:
         for batch, keys in SWEPT:
             if time.monotonic() < until:
                 lines += sweep(clock, batch, keys, until)
+    faults += apart(lines)
     if options.out:
         options.out.write_text(json.dumps(lines, indent=1) + "\n")
     return 1 if faults else 0

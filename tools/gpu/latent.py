@@ -2,14 +2,17 @@
 """Checks and times decoding on a cache of latent vectors: `decoding.py --only
 latent`, or by itself:
 
-    latent.py [--seconds 50] [--checks 24]
+    latent.py [--seconds 50] [--checks 60] [--seed 0]
+              [--only checks|schedules|times]
 
 Values are the first columns of keys (`v=None, v_head_dim=...`), so a step reads
-one array.  Results of random caches, in order and in pages, are compared with
-fp64; then steps of 128 query heads on one key head, d = 576, d_v = 512, are
-timed, as TFLOP/s and as GB/s of the keys, which count once.  By itself it first
-times the schedules that there are for such a step, and checks each of them.
-The exit status is 1 when a result is wrong.
+one array.  Results of random caches, in order and in pages, by the derived
+schedule or by one of either form, are compared with fp64; then steps of 128
+query heads on one key head, d = 576, d_v = 512, are timed, as TFLOP/s and as
+GB/s of the keys, which count once.  By itself it first times the schedules that
+there are for such a step, and checks each of them.  Each part has a third of the
+seconds, or what is asked for has all.  The exit status is 1 when a result is
+wrong.
 """
 
 from __future__ import annotations
@@ -44,6 +47,7 @@ GROUPS = ("column_split, query = 128, key = 128, group = 2, cluster = 1, "
           "slots = 6, resident = 8",
           "column_split, query = 128, key = 128, group = 2, cluster = 1, "
           "slots = 7, resident = 7")
+ASKED = ("schedules", "checks", "times")
 Call = Callable[[], Any]
 
 
@@ -61,6 +65,22 @@ def in_pages(cache: torch.Tensor, page: int, used: list[int], behind: int
     return pool, table
 
 
+def schedule_of(draw: random.Random, dim: int, dim_v: int) -> Optional[str]:
+    """The derived one, or one of either form that takes such heads."""
+    form = draw.choice(("derived", "within", "within", "group"))
+    if form == "within" and dim_v % 128 == 0:
+        schedule = draw.choice(WITHIN)
+        if dim < DIM and draw.random() < 0.4:
+            schedule = schedule.replace("stages = 1", "stages = 2")
+    elif form == "group" and (dim, dim_v) == (DIM, DIM_V):
+        schedule = draw.choice(GROUPS)
+    else:
+        return None
+    if draw.random() < 0.4:
+        schedule += f", parts = {draw.choice((2, 3, 5))}"
+    return schedule
+
+
 def wrong(seed: int) -> list[str]:
     """What is wrong with a random cache, in words."""
     draw = random.Random(seed)
@@ -75,12 +95,7 @@ def wrong(seed: int) -> list[str]:
     causal = draw.random() < 0.7
     used = [draw.choice((0, 1, keys, draw.randint(0, keys)))
             for _ in range(batch)]
-    schedule: Optional[str] = None
-    if dim_v % 128 == 0 and draw.random() < 0.7:
-        schedule = draw.choice(WITHIN)
-        if draw.random() < 0.4:
-            schedule = schedule.replace(
-                "stages = 1", f"stages = 1, parts = {draw.choice((2, 3, 5))}")
+    schedule = schedule_of(draw, dim, dim_v)
     q = torch.randn(batch, queries, heads, dim, device="cuda", dtype=dtype)
     cache = torch.randn(batch, keys, kv_heads, dim, device="cuda", dtype=dtype)
     exact, lse_exact = [], []
@@ -197,21 +212,42 @@ def schedules(clock: Any, batch: int, keys: int, until: float) -> list[str]:
     return faults
 
 
+def check(first: int, count: int, until: float) -> list[str]:
+    """What is wrong with random caches, from a seed on."""
+    faults, done = [], 0
+    for seed in range(first, first + count):
+        if time.monotonic() > until:
+            break
+        faults += wrong(seed)
+        done += 1
+    print(f"{done} caches from seed {first} on, {len(faults)} faults",
+          flush=True)
+    return faults + ["no cache was checked"] * (done == 0)
+
+
 def main() -> int:
     from decoding import Clock  # which has this file's steps among others
-    parser = argparse.ArgumentParser(description="Times latent caches.")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seconds", type=float, default=50)
-    parser.add_argument("--checks", type=int, default=24)
+    parser.add_argument("--checks", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=0, help="of the first")
+    parser.add_argument("--only", choices=ASKED)
     options = parser.parse_args()
-    until = time.monotonic() + options.seconds
+    asked = [part for part in ASKED if options.only in (None, part)]
+    share = options.seconds / len(asked)
     clock = Clock()
-    faults = schedules(clock, 64, 8192, until - options.seconds / 2)
-    for seed in range(options.checks):
-        if time.monotonic() < until - 15:
-            faults += wrong(seed)
-    for batch, keys in STEPS:
-        if time.monotonic() < until:
-            steps(clock, batch, keys)
+    faults = []
+    for part in asked:
+        until = time.monotonic() + share
+        if part == "checks":
+            faults += check(options.seed, options.checks, until)
+        elif part == "schedules":
+            faults += schedules(clock, *STEPS[0], until)
+        else:
+            for batch, keys in STEPS:
+                if time.monotonic() < until:
+                    steps(clock, batch, keys)
     print("\n".join(faults) or "all right", flush=True)
     return int(bool(faults))
 

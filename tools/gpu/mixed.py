@@ -18,96 +18,30 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
-import statistics
 import sys
 import time
 from pathlib import Path
-from typing import Any, Callable, Optional
+from typing import Any
 
 if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
     print(__doc__.strip())  # which needs neither PyTorch nor attn
     sys.exit(0)
 
 import torch
-from varlen import offsets_of
+from varlen_cache import (Call, Mixture, Sequence, captured, microseconds,
+                          step_of_server)
 
-import attn
-
-HEADS, KV_HEADS, DIM, CHUNK = 32, 8, 128, 512
-ROUNDS, CALLS, LIMIT = 9, 50, 2e-2
+CALLS, LIMIT = 50, 2e-2
 #: What may be faster than what is derived.
 SCHEDULES = tuple(
     f"flash, query = {query}, key = {key}, stages = {stages}, packed = 4, "
     f"overlap = {overlap}, persistent = 1" for query, key, stages, overlap in (
         (128, 128, 2, 1), (128, 64, 4, 1), (64, 128, 3, 1), (128, 128, 2, 0)))
-Call = Callable[[], Any]
-Sequence = tuple[int, int]  # queries, and keys of which its queries are last
-
-
-class Step:
-    """Sequences in pages that are shuffled."""
-
-    def __init__(self, sequences: list[Sequence], page: int) -> None:
-        torch.manual_seed(1)
-        queries = [each[0] for each in sequences]
-        used = [each[1] for each in sequences]
-        self.queries, self.longest = queries, (max(queries), 32768)
-        counts = [-(-keys // page) for keys in used]
-        order = torch.randperm(sum(counts), device="cuda", dtype=torch.int32)
-        self.table = torch.full((len(used), max(counts)), -1, device="cuda",
-                                dtype=torch.int32)
-        first = 0
-        for row, count in zip(self.table, counts):
-            row[:count] = order[first:first + count]
-            first += count
-        self.q = torch.randn(sum(queries), HEADS, DIM, device="cuda",
-                             dtype=torch.bfloat16)
-        self.k, self.v = (torch.randn(
-            sum(counts), page, KV_HEADS, DIM, device="cuda",
-            dtype=torch.bfloat16) for _ in "kv")
-        self.cu = offsets_of(queries, torch.int32)
-        self.used = torch.tensor(used, dtype=torch.int32, device="cuda")
-
-    def one(self, schedule: Optional[str] = None) -> torch.Tensor:
-        return attn.attention_varlen(
-            self.q, self.k, self.v, self.cu, None, *self.longest, causal=True,
-            seqused_k=self.used, page_table=self.table, schedule=schedule)
-
-    def two(self) -> torch.Tensor:
-        """Sequences of one length each, in their order."""
-        results, first, row = [], 0, 0
-        while first < len(self.queries):
-            queries = self.queries[first]
-            some = slice(first, first + self.queries.count(queries))
-            rows = queries * (some.stop - some.start)
-            o = attn.attention_with_kvcache(
-                self.q[row:row + rows].view(-1, queries, HEADS, DIM), self.k,
-                self.v, cache_seqlens=self.used[some],
-                page_table=self.table[some])
-            results.append(o.view(-1, HEADS, DIM))
-            first, row = some.stop, row + rows
-        return torch.cat(results)
 
 
 def of_graph(call: Call) -> float:
     """The median of replays, in microseconds."""
-    flush = torch.empty(1 << 26, dtype=torch.int8, device="cuda")
-    call()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        call()
-    times = []
-    for _ in range(ROUNDS):
-        flush.zero_()
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in "be")
-        begin.record()
-        graph.replay()
-        end.record()
-        end.synchronize()
-        times.append(begin.elapsed_time(end) * 1e3)
-    return round(statistics.median(times), 1)
+    return microseconds(captured(call))
 
 
 def of_host(call: Call) -> float:
@@ -123,10 +57,8 @@ def of_host(call: Call) -> float:
     return round(best, 1)
 
 
-def sequences_of() -> dict[str, list[Sequence]]:
-    draw = random.Random(1)
-    chunks = [(CHUNK, 4096 + 4096 * n) for n in range(8)]
-    decodes = [(1, draw.randint(1000, 8000)) for _ in range(120)]
+def steps_of() -> dict[str, list[Sequence]]:
+    chunks, decodes = step_of_server()
     return {"chunks": chunks, "decodes": decodes,
             "chunks, decodes": chunks + decodes,
             "decodes, chunks": decodes + chunks}
@@ -141,15 +73,15 @@ def main() -> int:
     parser.add_argument("--schedules", nargs="*", default=SCHEDULES)
     arguments = parser.parse_args()
     begin, wrong, found = time.time(), 0, []
-    steps = {name: Step(sequences, arguments.page)
-             for name, sequences in sequences_of().items()}
+    steps = {name: Mixture(step, arguments.page)
+             for name, step in steps_of().items()}
 
     def show(name: str, way: str, **numbers: Any) -> None:
         found.append({"schedule": name, "step": way, **numbers})
         print(json.dumps(found[-1]), flush=True)
 
     with torch.no_grad():
-        exact = {way: step.two() for way, step in steps.items()}
+        exact = {way: torch.cat(step.two()) for way, step in steps.items()}
         for way, step in steps.items():
             show("two launches", way, us=of_graph(step.two))
         for schedule in (None, *arguments.schedules):
@@ -169,7 +101,7 @@ def main() -> int:
                     show(name, way, refused=str(refused)[:200])
                     continue
                 wrong += not error < LIMIT
-        small = Step([(1, 500)] * 8, arguments.page)
+        small = Mixture([(1, 500)] * 8, arguments.page)
         show("derived", "8 decodes, host", us=of_host(small.one))
     if arguments.out:
         Path(arguments.out).write_text(json.dumps(found, indent=1) + "\n",

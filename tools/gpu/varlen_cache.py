@@ -41,6 +41,7 @@ import attn
 NO_PAGES = (-1, 2 ** 31 - 1)
 ROUNDS = 9
 Call = Callable[[], Any]
+Sequence = tuple[int, int]  # queries, and keys of which its queries are last
 
 
 class Cache:
@@ -75,9 +76,12 @@ class Cache:
         if self.table is None:
             pool[n, :len(new)] = new
             return
-        for column in range(-(-len(new) // self.page)):
-            piece = new[column * self.page:(column + 1) * self.page]
-            pool[self.table[n, column], :len(piece)] = piece
+        columns = -(-len(new) // self.page)
+        whole = torch.full((columns * self.page, *new.shape[1:]), torch.nan,
+                           device="cuda", dtype=new.dtype)
+        whole[:len(new)] = new
+        pool[self.table[n, :columns].long()] = whole.view(
+            columns, self.page, *new.shape[1:])
 
     def rows(self, pool: torch.Tensor, n: int) -> torch.Tensor:
         """The used rows of a sequence, one behind the other."""
@@ -186,8 +190,10 @@ class Mixture:
 
     heads, kv_heads, dim = 32, 8, 128
 
-    def __init__(self, queries: list[int], used: list[int], page: int) -> None:
+    def __init__(self, step: list[Sequence], page: int) -> None:
         draw = random.Random(1)
+        torch.manual_seed(1)
+        queries, used = ([each[i] for each in step] for i in (0, 1))
         self.queries, self.lengths = queries, used
         self.cache = Cache(draw, used, -(-max(used) // 128) * 128,
                            self.kv_heads, (self.dim, self.dim), page,
@@ -205,23 +211,24 @@ class Mixture:
             seqused_k=self.used, page_table=self.cache.table, out=self.out,
             schedule=schedule)
 
-    def two(self) -> Any:
-        """Prefills, which are of one length, and then decodes."""
-        longest, table = max(self.queries), self.cache.table
-        chunks = self.queries.count(longest)
-        for first, count, some in ((0, longest, slice(0, chunks)),
-                                   (chunks * longest, 1,
-                                    slice(chunks, len(self.queries)))):
-            number = len(self.queries[some])
-            if not number:
-                continue
-            rows = self.q[first:first + number * count]
+    def two(self) -> list[torch.Tensor]:
+        """o of calls for neighbours with as many queries."""
+        table, first, row, results = self.cache.table, 0, 0, []
+        while first < len(self.queries):
+            queries, end = self.queries[first], first
+            while end < len(self.queries) and self.queries[end] == queries:
+                end += 1
+            some, rows = slice(first, end), slice(row, row + queries * (
+                end - first))
             pools = (self.cache.k, self.cache.v) if table is not None else (
                 self.cache.k[some], self.cache.v[some])
-            attn.attention_with_kvcache(
-                rows.view(number, count, self.heads, self.dim), *pools,
-                cache_seqlens=self.used[some],
+            o = attn.attention_with_kvcache(
+                self.q[rows].view(end - first, queries, self.heads, self.dim),
+                *pools, cache_seqlens=self.used[some],
                 page_table=None if table is None else table[some])
+            results.append(o.flatten(0, 1))
+            first, row = end, rows.stop
+        return results
 
     def torch(self) -> Call:
         k, v = (torch.cat([self.cache.rows(pool, n)
@@ -233,6 +240,16 @@ class Mixture:
         return lambda: torch_varlen(self.q, k, v, (self.cu, cu_k),
                                     (max(self.queries), max(self.lengths)),
                                     True)
+
+
+def captured(call: Call) -> Call:
+    """The replay of a CUDA graph that holds the call, without host time."""
+    call()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    return graph.replay
 
 
 def microseconds(call: Call) -> float:
@@ -251,12 +268,19 @@ def microseconds(call: Call) -> float:
     return round(statistics.median(times), 1)
 
 
-def timed(name: str, queries: list[int], used: list[int],
-          schedules: list[str]) -> dict[str, Any]:
-    found: dict[str, Any] = {"case": name, "bytes": 4 * sum(used) * (
-        Mixture.kv_heads * Mixture.dim)}
+def step_of_server() -> tuple[list[Sequence], list[Sequence]]:
+    """Prefill chunks and decodes."""
+    draw = random.Random(1)
+    return ([(512, 4096 + 4096 * n) for n in range(8)],
+            [(1, draw.randint(1000, 8000)) for _ in range(120)])
+
+
+def timed(name: str, step: list[Sequence], schedules: list[str]
+          ) -> dict[str, Any]:
+    found: dict[str, Any] = {"case": name, "bytes": 4 * sum(
+        used for _, used in step) * Mixture.kv_heads * Mixture.dim}
     for page in (16, 64, 128, 0):
-        what = Mixture(queries, used, page)
+        what = Mixture(step, page)
         pages = f"pages of {page}" if page else "in order"
         found[f"attn, {pages}, us"] = microseconds(what.one)
         found[f"attn as two, {pages}, us"] = microseconds(what.two)
@@ -287,18 +311,15 @@ def check_graph() -> int:
     def lengths() -> list[int]:
         return [draw.randint(0, room) for _ in range(count)]
 
-    what = Mixture(queries(), [room] * count, 16)
+    what = Mixture([(n, room) for n in queries()], 16)
     what.queries = [tokens]  # the longest of any
-    what.one()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        what.one()
+    replay = captured(what.one)
     wrong = 0
     for _ in range(30):
         what.cu.copy_(offsets_of(queries(), torch.int32))
         what.used.copy_(torch.tensor(lengths(), dtype=torch.int32))
         what.out.fill_(torch.nan)
-        graph.replay()
+        replay()
         replayed = what.out.clone()
         what.one()
         wrong += not torch.equal(replayed, what.out)
@@ -324,17 +345,12 @@ def main() -> int:
         return int(wrong > 0)
     with torch.no_grad():
         wrong += check_graph()
-        draw = random.Random(1)
-        chunks = [4096 + 4096 * n for n in range(8)]
-        decodes = [draw.randint(1000, 8000) for _ in range(120)]
-        results = [
-            timed("8 chunks of 512 behind 4k to 32k and 120 decodes, 32/8",
-                  [512] * 8 + [1] * 120, chunks + decodes,
-                  arguments.schedules),
-            timed("120 decodes, 32/8", [1] * 120, decodes,
-                  arguments.schedules),
-            timed("2 decodes of 32k, 32/8", [1] * 2, [32768] * 2,
-                  arguments.schedules)]
+        chunks, decodes = step_of_server()
+        results = [timed(name, step, arguments.schedules) for name, step in (
+            ("8 chunks of 512 behind 4k to 32k and 120 decodes, 32/8",
+             chunks + decodes),
+            ("120 decodes, 32/8", decodes),
+            ("2 decodes of 32k, 32/8", [(1, 32768)] * 2))]
     if arguments.out:
         Path(arguments.out).write_text(json.dumps(results, indent=1) + "\n",
                                        encoding="utf-8")

@@ -44,6 +44,17 @@ static Scalar lookedAt(TileBuilder &b, Scalar streamed,
   return streamed / int64_t(1 / density);
 }
 
+/// Heads in a section, unless more are needed for one tile for everybody.  On a
+/// cache tiles of a sequence that run at once stream past together, and those
+/// of several heads do no harm; with one head at a time its longest sequence
+/// would be left for the end.
+Scalar TileOrder::headsAtOnce(TileBuilder &b, const Rows &rows,
+                              const Problem &problem, int64_t l2Bytes) {
+  if (rows.ragged && !areKeysRagged(problem))
+    return b.i32(kMostHeadsAtOnce);
+  return leastSection(b, lookedAt(b, rows.streamed, problem), problem, l2Bytes);
+}
+
 TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
                      const Problem &problem, int64_t query, int64_t atOnce,
                      int64_t l2Bytes, int64_t rowHeads)
@@ -64,8 +75,7 @@ TileOrder::Rows TileOrder::rowsOfQueries(TileBuilder &b,
   return rows;
 }
 
-/// Of sequences, past which as much streams as on average, or on a cache the
-/// most.
+/// Of sequences, past which as much streams as on average.
 void TileOrder::makeSlots(TileBuilder &b, const Arguments &arguments,
                           const Problem &problem, Rows &rows) {
   if (!problem.ragged)
@@ -119,8 +129,7 @@ TileOrder::TileOrder(TileBuilder &b, const Arguments &arguments,
     chooseLanes(b, all, least, half / rows.how.step, atOnce);
     return;
   }
-  Scalar streamed = lookedAt(b, rows.streamed, problem);
-  Scalar section = b.max(leastSection(b, streamed, problem, l2Bytes), least);
+  Scalar section = b.max(headsAtOnce(b, rows, problem, l2Bytes), least);
   if (rows.how.isBinding)
     section = b.max(section, b.i32((atOnce + kMostInTurn - 1) / kMostInTurn));
   // As few as keep products of heads and sections in 31 bits.

@@ -73,7 +73,8 @@ std::vector<int64_t> attn::headsToShare(const Problem &problem, const Machine &,
     if (group % heads != 0 || query / heads < kWarpRows)
       continue;
     int64_t walks = ceilDiv(problem.queries, query / heads);
-    if (hasOthers || walks < heads * ceilDiv(problem.queries, query))
+    int64_t alone = heads * ceilDiv(problem.queries, query);
+    if (hasOthers || 8 * walks < 7 * alone) // or the last tile alone is better
       numbers.push_back(heads);
   }
   return numbers;

@@ -279,11 +279,6 @@ static std::optional<std::string> checkRowsOfHeads(const Tiles &t,
     return "expects bf16 or f16 where a tile has rows of several heads, but "
            "got " +
            std::string(name(problem.dtype));
-  constexpr int64_t mostRows = 128; // three warpgroups have not been proven
-  if (t.get("query") > mostRows)
-    return "expects at most " + number(mostRows) +
-           " rows where a tile has rows of several heads, but got " +
-           number(t.get("query"));
   // Of sequences a grid of all slots would have one of each head.
   if (problem.ragged && t.get("persistent") == 0)
     return std::string("expects persistent = 1 where tiles of ragged sequences "
@@ -443,9 +438,10 @@ ScheduleKind flash() {
   pipeline.splits = true;
   pipeline.widens = true;
   pipeline.launches = launchesOfPipeline;
-  std::vector<Parameter> sizesOfPacked = {extentParameter("query", {64, 128}),
-                                          extentParameter("key", {64, 128}),
-                                          countParameter("stages", {2, 3, 4})};
+  std::vector<Parameter> sizesOfPacked = {
+      extentParameter("query", {64, 128, 192}),
+      extentParameter("key", {64, 80, 128}),
+      countParameter("stages", {2, 3, 4})};
   return {"flash",
           "a block keeps a strip of queries and its output; keys and values "
           "stream past",

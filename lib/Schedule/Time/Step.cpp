@@ -69,7 +69,11 @@ double Step::units(double blocks, double part) const {
   bool isApart = w.order != Order::Alike && w.order != Order::Together;
   double lone = isApart ? std::max(0.0, kMostWorkers - workers) : 0;
   double slower = all * (1 + c.fewShare * lone);
-  double turns = w.order == Order::Turns ? c.turnClocks * w.workers * part : 0;
+  // Who passes its turn has products under way, behind which some of the
+  // barrier is hidden.
+  double own = tensor / w.workers;
+  double barrier = std::max(0.0, c.turnClocks - c.turnHiddenShare * own);
+  double turns = w.order == Order::Turns ? barrier * w.workers * part : 0;
   double share = w.isWgmma ? c.operandShare : 1;
   double products = std::max(all * tensor, part * tensor + turns);
   return powerMean({products, share * all * smem, slower * exp, slower * issue},

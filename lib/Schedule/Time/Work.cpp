@@ -35,11 +35,14 @@ static constexpr double kSplitSlots = 3, kRoundSlots = 4;
 static constexpr double kEpilogueSlots = 2.7, kStripClocks = 116;
 /// Clocks of a warp that transposes 32 x 16 bytes, splits 8 x 64 of f32 or
 /// widens 16 x 64 bytes, and in which it waits for barriers, per step or tile.
-/// Nobody has timed the last: 60 instructions, of which 32 convert at half the
-/// rate, behind the latency of what they load.
 static constexpr double kTransposeClocks = 24, kTransposeWait = 200,
                         kSplitUnitClocks = 240, kSplitWait = 250,
-                        kWidenUnitClocks = 150, kWidenWait = 100;
+                        kWidenUnitClocks = 150, kWidenWait = 283;
+/// Of all warps that widen, the clocks of a unit: 86 instructions, of which 64
+/// convert at half the rate, take 38 of the schedulers, which a softmax and
+/// shared memory hold up.  Blocks of 64 and of 96 keys (437 and 380 us of 64
+/// caches of 8192 keys on an H200) give this and the wait.
+static constexpr double kWidenSharedClocks = 60;
 /// Of 32 weights that are split, and of 32 outputs that a sum is added to.
 static constexpr double kSplitWeightSlots = 12, kAddSlots = 1.5;
 /// Shares of the rate that products of parts reach, as sums leave the tensor
@@ -296,9 +299,9 @@ private:
           // Warps take turns at units of 16 rows and a panel.
           int64_t units =
               use.tile.rows / 16 * ceilDiv(use.tile.cols, kPanelColumns);
-          w.helpers +=
-              std::ceil(double(units) / helperWarps) * kWidenUnitClocks +
-              kWidenWait;
+          w.helpers += double(units) * std::max(kWidenSharedClocks,
+                                                kWidenUnitClocks / helperWarps) +
+                       kWidenWait;
         },
         [&](const verb::Split &split) {
           // Warps take turns at units of 8 rows and a panel.

@@ -433,6 +433,8 @@ def test_a_call_passes_lists_behind_all_others(gpu, monkeypatch, pairs):
     bound, launched = [], []
 
     class Bound:
+        scratch_bytes = 0
+
         @staticmethod
         def launch(addresses, *_):
             launched.append(addresses)

@@ -224,6 +224,35 @@ def test_ragged_queries_are_bound_once_for_each_kind(calls, tensors):
         assert launches_of(calls) == len(kinds) * (turn + 1)
 
 
+def test_a_tensor_that_changes_in_place_is_of_another_kind(calls, tensors):
+    """Also behind many calls of one kind, which are told by less."""
+    torch = pytest.importorskip("torch", minversion="2")
+    q = torch.zeros(4, 1, 8, 128, dtype=torch.bfloat16)
+    k, v = (torch.zeros(4, 64, 2, 128, dtype=torch.bfloat16) for _ in "kv")
+    lengths = torch.full((4,), 64, dtype=torch.int32)
+
+    def bound():
+        for _ in range(4):
+            attn.attention_with_kvcache(q, k, v, cache_seqlens=lengths)
+        return calls["attn_forward_bind"]
+
+    assert bound() == 1
+    k.resize_(4, 32, 2, 128)
+    v.resize_(4, 32, 2, 128)
+    assert bound() == 2
+    q.transpose_(0, 1)
+    assert q.shape == (1, 4, 8, 128)
+    with pytest.raises(ValueError):
+        bound()
+    assert calls["attn_forward_bind"] == 2
+    q.transpose_(0, 1)
+    q.requires_grad_()
+    o = attn.attention_with_kvcache(q, k, v, cache_seqlens=lengths)
+    assert o.requires_grad
+    q.requires_grad_(False)
+    assert bound() == 2
+
+
 def test_o_is_where_it_was_asked_for(tensors):
     torch = pytest.importorskip("torch", minversion="2")
     call = ragged(torch, "varlen", page=16, out=True)

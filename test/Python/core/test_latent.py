@@ -31,7 +31,7 @@ def latent(queries=1, heads=128, dim=576, dim_v=512, keys=8192, page=0,
 
 @pytest.mark.parametrize("page", (0, 16, 64))
 def test_kernels_of_latent_vectors(gpu, page):
-    """128 heads are the rows of one tile, which two blocks share."""
+    """128 heads are the rows of tiles; of few sequences blocks share them."""
     latent(page=page)
     kernel = gpu.launches()[0]["kernel"]
     assert "column_split" in kernel and "_lengths" in kernel

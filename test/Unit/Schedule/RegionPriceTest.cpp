@@ -36,7 +36,8 @@ std::optional<double> seconds(const Problem &p, const char *schedule,
   return plan ? std::optional(plan->seconds) : std::nullopt;
 }
 
-Tiles flashTiles() { return {{"query", 192}, {"key", 80}}; }
+/// As they were measured.
+Tiles flashTiles() { return {{"query", 192}, {"key", 80}, {"ping_pong", 0}}; }
 
 } // namespace
 

@@ -163,10 +163,6 @@ TEST(SharedTiles, WrongOnesAreRefused) {
             "query heads of a key head, but got 4");
   p.heads = 64;
   p.clauses.sinks = true;
-  tiles.set("query", 192);
-  EXPECT_EQ(refusal(p, tiles), "expects at most 128 rows where a tile has rows "
-                               "of several heads, but got 192");
-  tiles.set("query", 64);
   EXPECT_EQ(refusal(p, tiles),
             "expects no sinks where a tile has rows of several heads");
   p.clauses = {};

@@ -80,11 +80,17 @@ TEST(ValuesOfKeys, RoomByHand) {
             "232448");
 }
 
-/// No GPU has timed it yet: nothing chooses it by itself.
-TEST(ValuesOfKeys, HasToBeAskedFor) {
-  const PlanReport report = plans(latent(), h100());
-  for (const Plan &plan : report.plans)
-    EXPECT_FALSE(plan.tiles.has("warpgroups")) << plan.tiles.str();
+/// Keys come once for both products, and no block waits for others: it is what
+/// many caches of latent vectors are given.
+TEST(ValuesOfKeys, IsChosenForLatentVectors) {
+  for (int64_t batch : {64, 128}) {
+    Problem p = latent();
+    p.batch = batch;
+    const PlanReport report = plans(p, h100());
+    ASSERT_TRUE(report.best());
+    EXPECT_TRUE(report.best()->tiles.has("warpgroups"))
+        << batch << ": " << report.best()->tiles.str();
+  }
 }
 
 TEST(ValuesOfKeys, RefusalsNameNumberAndLimit) {

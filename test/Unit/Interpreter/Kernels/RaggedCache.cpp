@@ -94,11 +94,13 @@ protected:
   }
   /// With parts, or with rows of several heads, or with both.
   Tiles drawShared(Problem &problem, bool hasParts) {
-    int64_t query = 64 * draw(1, 2), packed = 1;
+    int64_t query = 64 * draw(1, hasParts ? 2 : 3), packed = 1;
     int64_t key = drawKey(problem);
+    if (query > 128) // in registers
+      key = std::min<int64_t>(key, 64);
     Tiles tiles = {{"query", query}, {"key", key}, {"stages", drawStages(key)}};
     if (!hasParts || draw(0, 1)) {
-      packed = int64_t(1) << draw(1, query == 64 ? 2 : 3);
+      packed = int64_t(1) << draw(1, query == 128 ? 3 : 2);
       tiles.set("packed", packed);
       problem.heads = problem.kvHeads * packed * draw(1, 2);
     }

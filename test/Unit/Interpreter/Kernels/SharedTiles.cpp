@@ -41,10 +41,10 @@ protected:
   }
 
   Tiles drawTiles() {
-    int64_t query = 64 * draw(1, 2);
-    int64_t most = query == 64 ? 2 : 3;
+    int64_t query = 64 * draw(1, 3);
+    int64_t most = query == 128 ? 3 : 2;
     Tiles tiles = {{"query", query},
-                   {"key", 16 * draw(1, 8)},
+                   {"key", 16 * draw(1, query > 128 ? 5 : 8)}, // in registers
                    {"stages", draw(2, 3)},
                    {"packed", int64_t(1) << draw(1, most)}};
     if (draw(0, 1))
@@ -112,7 +112,7 @@ protected:
       p.mask = {MaskKind::causalBottomRight};
     if (isPaged) {
       // Which blocks of powers of two divide, or the reverse.
-      tiles.set("key", 16 << draw(0, 3));
+      tiles.set("key", 16 << draw(0, tiles.get("query") > 128 ? 2 : 3));
       p.place.pageRows = 8 << draw(0, 4);
       p.keys = roundUp(p.keys, p.place.pageRows);
     }
