@@ -34,7 +34,7 @@ TWO = TILES + "1, query_stages = 2, key = 64, stages = 4, overlap = 0, blocks = 
 SCHEDULES = [
     ONE, TWO.replace("stages = 4, overlap", "stages = 3, overlap"),
     TWO.replace("query_stages = 2", "query_stages = 1")]
-DENSE = [ONE.replace("query = 128", "query = 192"), TWO]
+DENSE = [ONE.replace("query = 128", "query = 192")]
 
 
 def fit(points: list[tuple[float, float]]) -> tuple[float, float]:

@@ -168,3 +168,23 @@ gpu.module @roles {
     tile.return
   }
 }
+
+// -----
+
+// Of two blocks of a multiprocessor a launch gives each of 384 threads 80
+// registers.
+// CHECK-LABEL: llvm.func @beside(
+// CHECK-SAME: nvvm.minctasm = 2 : i32
+// CHECK: nvvm.setmaxregister decrease 24
+// CHECK: nvvm.setmaxregister increase 104
+gpu.module @roles {
+  tile.kernel @beside() attributes {warps = 12 : i32, min_blocks_per_sm = 2 : i32} {
+    tile.roles {
+      tile.role "producer" warps 4 registers 24 single_lane {
+      }
+      tile.role "consumer" warps 8 registers 104 {
+      }
+    }
+    tile.return
+  }
+}

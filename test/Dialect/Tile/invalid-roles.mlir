@@ -329,3 +329,16 @@ tile.kernel @put_draw_counter(%p: !tile.ptr<f32>) attributes {warps = 4 : i32} {
   tile.put_draw %p below %c0 to %s : <f32> to <16x16xbf16>
   tile.return
 }
+
+// -----
+
+tile.kernel @registers_of_two_blocks() attributes {warps = 12 : i32, min_blocks_per_sm = 2 : i32} {
+  // expected-error @below {{'tile.roles' op expects at most 80 registers per thread on average, but got 83}}
+  tile.roles {
+    tile.role "a" warps 4 registers 24 {
+    }
+    tile.role "b" warps 8 registers 112 {
+    }
+  }
+  tile.return
+}
