@@ -13,8 +13,8 @@
 // to 16: with one head at a time (8 heads, 8 chunks behind 4k to 32k of cache
 // and 120 decodes) the last head's longest tile would end a tenth of the time
 // behind the others.  To take slots from both ends in turns, so that decodes
-// run beside prefills, took a fifth longer: tiles of a sequence that run at once
-// share what streams past.
+// run beside prefills, took a fifth longer: tiles of a sequence that run at
+// once share what streams past.
 //
 // Of listed blocks nobody knows which tiles are long, before they are drawn.
 // What all look at, or what looks at all, mostly stands in the first rows, and

@@ -299,9 +299,10 @@ private:
           // Warps take turns at units of 16 rows and a panel.
           int64_t units =
               use.tile.rows / 16 * ceilDiv(use.tile.cols, kPanelColumns);
-          w.helpers += double(units) * std::max(kWidenSharedClocks,
-                                                kWidenUnitClocks / helperWarps) +
-                       kWidenWait;
+          w.helpers +=
+              double(units) *
+                  std::max(kWidenSharedClocks, kWidenUnitClocks / helperWarps) +
+              kWidenWait;
         },
         [&](const verb::Split &split) {
           // Warps take turns at units of 8 rows and a panel.
