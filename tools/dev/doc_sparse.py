@@ -2,7 +2,7 @@
 lower bound, time beside others.
 
 Classes of tiles are found by asking every pair of a small pattern; bytes and
-bounds are what attn-plan says; times are those of blocks-h100.json.
+bounds are what attn-plan says; times are those of blocks-h200.json.
 """
 
 import json
@@ -12,7 +12,7 @@ import os
 from doc_figures import COLOURS, INK, NAMES, Drawing
 from machine_probe import ROOT
 
-BLOCKS = "tools/bench/results/blocks-h100.json"
+BLOCKS = "tools/bench/results/blocks-h200.json"
 ROWS, TILE = 96, 8  #: of a pattern that is drawn
 HIDDEN, CUT, OPEN = "hidden", "cut", "open"
 FILLS = {HIDDEN: 0.0, CUT: 0.35, OPEN: 0.8}
@@ -191,7 +191,10 @@ def traffic(run):
 
 def results():
     with open(os.path.join(ROOT, BLOCKS), encoding="utf-8") as f:
-        return json.load(f)
+        run = json.load(f)
+    run["cells"] = [cell for cell in run["cells"]
+                    if cell["direction"] == "forward"]
+    return run
 
 
 def useful(cell):

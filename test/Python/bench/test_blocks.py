@@ -7,7 +7,7 @@ import blocks
 import pytest
 from attn_bench import kept, speed_page
 
-FILE = pathlib.Path(blocks.RESULTS) / "blocks-h100.json"
+FILE = pathlib.Path(blocks.RESULTS) / "blocks-h200.json"
 
 
 def cell(share, seconds, dense=1.0):
@@ -42,6 +42,7 @@ def test_lists_say_what_was_drawn():
 def test_the_committed_run_is_whole():
     run = json.loads(FILE.read_text(encoding="utf-8"))
     kept.FORMS["densities"](run)
-    assert ([(c["head_dim"], c["rows"], c["density"]) for c in run["cells"]]
+    assert ([(c["head_dim"], c["rows"], c["density"]) for c in run["cells"]
+             if c["direction"] == "forward"]
             == [(d, rows, share) for d in (64, 128, 256)
                 for rows in (16384, 32768) for share in blocks.DENSITIES])
