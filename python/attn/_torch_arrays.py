@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+from typing import Any, Callable, Optional, Sequence
 
 from ._arrays import Array, Library, type_name, wrong_dtype, wrong_place
 
@@ -37,12 +37,24 @@ class TorchLibrary(Library):
         self.empty_here = _attribute_of(
             torch._C, "_dynamo", "guards", "_empty_strided_cuda")
         self.current_device = _attribute_of(torch._C, "_cuda_getDevice")
-        # Likewise: whether tensors have the type, device, sizes and strides of
-        # others before them, in a tenth of the time that asking each takes.
-        self.guards = _attribute_of(torch._C, "_dynamo", "guards",
-                                    "TensorGuards")
         if self.current_device is None:
             self.empty_here = None
+
+    def check_of(self, tensors: Sequence[Any]) -> Optional[Callable[..., bool]]:
+        """What says whether others have the types, devices, sizes and strides
+        of these, in a tenth of the time that asking each takes; None where
+        this PyTorch has no such thing.  It is private too: what torch.compile
+        asks before it takes code that it has."""
+        guards = _attribute_of(self.torch._C, "_dynamo", "guards",
+                               "TensorGuards")
+        try:
+            check: Callable[..., bool] = guards(
+                *tensors,
+                dynamic_dims_sizes=[list(t.shape) for t in tensors],
+                dynamic_dims_strides=[list(t.stride()) for t in tensors]).check
+            return check if check(*tensors) else None
+        except (AttributeError, TypeError, RuntimeError):  # of another version
+            return None
 
     def describe(self, array: Any, name: str, stream: int, *,
                  written: bool = False) -> Array:

@@ -137,16 +137,14 @@ def make_placed_path(library: TorchLibrary) -> PlacedPath:
         if bound is None:
             return None
         short = options, out is None
-        if library.guards is not None and missed.get(short) == key and not (
+        if missed.get(short) == key and not (
                 q.requires_grad or k.requires_grad or v.requires_grad):
-            tensors = [q, k, v, *beside, *([] if out is None else [out])]
-            _launch.remember(latest, short, Alike(
-                library.guards(
-                    *tensors,
-                    dynamic_dims_sizes=[list(t.shape) for t in tensors],
-                    dynamic_dims_strides=[list(t.stride()) for t in tensors]
-                ).check,
-                (addresses[0] | addresses[1] | addresses[2]) & ROW_BITS, bound))
+            check = library.check_of(
+                [q, k, v, *beside, *([] if out is None else [out])])
+            if check is not None:
+                _launch.remember(latest, short, Alike(
+                    check, (addresses[0] | addresses[1] | addresses[2])
+                    & ROW_BITS, bound))
         _launch.remember(missed, short, key)
         return bound, addresses
 

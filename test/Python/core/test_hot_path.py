@@ -478,3 +478,18 @@ def test_results_are_tensors_of_their_own(tensors):
     results = [attn.forward(q, k, v) for _ in range(3)]
     assert len({o.data_ptr() for o in results}) == 3
     assert all(o.shape == q.shape and o.dtype == q.dtype for o in results)
+
+
+def test_tensors_like_others_are_told(tensors):
+    torch = pytest.importorskip("torch", minversion="2")
+    library = _libraries.library_of(tensors[0])
+    made = [torch.zeros(3, 4, 8, dtype=torch.bfloat16), torch.zeros(5)]
+    check = library.check_of(made)
+    if check is None:  # a PyTorch without such a thing
+        return
+    assert check(torch.ones(3, 4, 8, dtype=torch.bfloat16), torch.ones(5))
+    for other in (torch.zeros(3, 4, 9, dtype=torch.bfloat16),
+                  torch.zeros(3, 4, 8),
+                  torch.zeros(3, 8, 4, dtype=torch.bfloat16).transpose(1, 2),
+                  torch.zeros(12, 8, dtype=torch.bfloat16)):
+        assert not check(other, made[1])
