@@ -34,6 +34,8 @@ struct GradientCase {
   ClauseCase *const clauses; ///< of the problem, if it has any
   std::optional<ListedBlocks> lists;
   double scale;
+  /// Added to each score before its function, if it has one.
+  double nudge = 0;
   std::vector<float> q, k, v, gradient, dlse; ///< gradient: of o
   std::vector<float> o, lse, lseLow;
   std::vector<double> dq, dk, dv;
