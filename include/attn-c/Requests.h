@@ -333,14 +333,20 @@ ATTN_EXPORT int32_t attn_transpose_blocks(
    the text of attn_clauses; captures, what they read, "c0 i32, c1 f32"; lists,
    "partial", "full" or "partial, full", and block_size, "128 x 128".  Operands
    are then q, k, v, the arrays of lists in the order of a request, and the
-   captures, and arrays have no more batch dimensions than one. */
+   captures, and arrays have no more batch dimensions than one.
+
+   One more, longest, which may be missing or "", is "200, 400" where sequences
+   lie one behind the other: longest_q and longest_k of attn_forward_request.
+   cu_q and cu_k, of s32 or s64, are then operands behind lists, in front of
+   captures, and shapes are those of attn_forward_request beside cu_q. */
 ATTN_EXPORT void *attn_xla_forward(void *call_frame);
 
 /* The same for gradients.  Operands do, q, k, v, o, lse, with the attribute
    lse_low its low word, and, if there is one more, dlse; results dq, dk, dv.
    One more attribute: deterministic, "true" or "".  Lists, with the transposed
    ones, and captures are behind dlse; gradients, "c1, c2", are those of such
-   captures, of f32, and results behind dv. */
+   captures, of f32, and results behind dv.  With longest, cu_q and cu_k are
+   behind lists, in front of captures. */
 ATTN_EXPORT void *attn_xla_backward(void *call_frame);
 
 #ifdef __cplusplus

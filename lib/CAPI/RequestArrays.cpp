@@ -19,6 +19,15 @@ Outcome attn::checkBlocks(const BlockSize &size) {
   return std::nullopt;
 }
 
+Outcome attn::checkLongest(const Lengths &longest) {
+  for (int64_t rows : {longest.queries, longest.keys})
+    if (rows < 0 || rows > kMaxRows)
+      return invalid("expects the longest sequences between 0 and " +
+                     std::to_string(kMaxRows) + ", but got " +
+                     std::to_string(rows));
+  return std::nullopt;
+}
+
 /// The arrays of lists, in the order of arraysOf.
 using Lists = llvm::SmallVector<const attn_buffer *, 8>;
 static Lists listsOf(const attn_forward_request &source) {
@@ -73,13 +82,8 @@ static Outcome readRagged(const Source &source, AttentionRequest &request,
   Ragged ragged;
   ragged.longest = {source.longest_q, source.longest_k};
   ragged.isWide = source.wide_offsets != 0;
-  for (int64_t longest : {source.longest_q, source.longest_k})
-    if (longest < 0 || longest > kMaxRows)
-      return invalid("expects the longest sequences between 0 and " +
-                     std::to_string(kMaxRows) + ", but got " +
-                     std::to_string(longest));
   request.ragged = ragged;
-  return std::nullopt;
+  return checkLongest(ragged.longest);
 }
 
 /// Whether a request has fields for what tells where rows lie, as only forward

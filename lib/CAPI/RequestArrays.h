@@ -20,6 +20,9 @@ namespace attn {
 /// Whether there are lists of blocks of that size.
 Outcome checkBlocks(const BlockSize &size);
 
+/// Whether sequences may be as long.
+Outcome checkLongest(const Lengths &longest);
+
 /// Adds a place for each of these arrays, in the order of arraysOf
 /// (ProblemText.h), and says what comes with them.
 Outcome readOptional(const attn_forward_request &source,

@@ -58,13 +58,16 @@ static std::string attribute(const xla::CallFrame &frame,
   return "";
 }
 
-/// What clauses and lists of a call frame are, as its attributes say it.
+/// What clauses, lists and sequences of a call frame are, as its attributes say
+/// it.
 struct Behind {
   llvm::SmallVector<llvm::StringRef> kinds; ///< of lists: partial, full
   std::vector<AttentionArrays::Capture> captures;
   llvm::SmallVector<llvm::StringRef> gradients; ///< names of captures
+  /// Of sequences that lie one behind the other, whose offsets are operands.
+  std::optional<Lengths> longest;
 
-  bool isAny() const { return !kinds.empty() || !captures.empty(); }
+  bool isAny() const { return !kinds.empty() || !captures.empty() || longest; }
 };
 
 static llvm::SmallVector<llvm::StringRef> wordsOf(llvm::StringRef text) {
@@ -97,6 +100,21 @@ static Outcome readBehind(llvm::StringRef lists, llvm::StringRef captures,
       return invalid("expects gradients of captures, but got '" + name.str() +
                      "'");
   return std::nullopt;
+}
+
+/// "200, 400", of queries and keys, where there are offsets.
+static Outcome readLongest(llvm::StringRef text, Behind &behind) {
+  if (text.empty())
+    return std::nullopt;
+  llvm::SmallVector<llvm::StringRef> words = wordsOf(text);
+  Lengths longest;
+  if (words.size() != 2 || words[0].getAsInteger(10, longest.queries) ||
+      words[1].getAsInteger(10, longest.keys))
+    return invalid("expects the longest sequences as '200, 400', of queries "
+                   "and keys, but got '" +
+                   text.str() + "'");
+  behind.longest = longest;
+  return checkLongest(longest);
 }
 
 static std::optional<DataType> elementOf(xla::DataType type) {
@@ -167,11 +185,13 @@ static auto placesOf(Direction direction, bool hasLow, const Behind &behind) {
       return llvm::none_of(behind.kinds, [&](llvm::StringRef kind) {
         return place.role.contains(kind);
       });
+    if (isOfOffsets(place.role))
+      return !behind.longest;
     return isKept(place.role) || isOfPlace(place.role) ||
-           isOfOffsets(place.role) || (place.role == "lse_low" && !hasLow);
+           (place.role == "lse_low" && !hasLow);
   });
   for (ArrayPlace &place : places)
-    if (isOfBlocks(place.role) ||
+    if (isOfBlocks(place.role) || isOfOffsets(place.role) ||
         (hasLow && (place.role == "lse" || place.role == "lse_low")))
       place.isOptional = false;
   return places;
@@ -265,9 +285,10 @@ Outcome FrameReader::readCaptures(AttentionArrays &arrays) {
 Outcome FrameReader::read(AttentionArrays &arrays,
                           llvm::SmallVectorImpl<xla::DataType> &types) {
   auto places = placesOf(direction, hasLow, behind);
-  // What may be left out is in front of lists and captures.
-  int64_t lists = llvm::count_if(
-      places, [](const ArrayPlace &place) { return isOfBlocks(place.role); });
+  // What may be left out is in front of lists, offsets and captures.
+  int64_t lists = llvm::count_if(places, [](const ArrayPlace &place) {
+    return isOfBlocks(place.role) || isOfOffsets(place.role);
+  });
   int64_t captures = behind.captures.size(),
           gradients = behind.gradients.size();
   const int64_t ends[2] = {values(false).size - lists - captures,
@@ -280,12 +301,14 @@ Outcome FrameReader::read(AttentionArrays &arrays,
       return fault;
     types.push_back(buffer->type);
     arrays.all.push_back({place.role, place.isOutput, {}});
-    int64_t rank = shapeOf(place.role).size();
+    bool isRagged = behind.longest.has_value();
+    int64_t rank = shapeOf(place.role, isRagged).size();
     if (behind.isAny() && buffer->rank != rank)
-      return invalid("expects " + place.role.str() + " of rank " +
-                     std::to_string(rank) +
-                     " beside clauses and lists of blocks, but got " +
-                     std::to_string(buffer->rank));
+      return invalid(
+          "expects " + place.role.str() + " of rank " + std::to_string(rank) +
+          " beside " +
+          (isRagged ? "offsets of sequences" : "clauses and lists of blocks") +
+          ", but got " + std::to_string(buffer->rank));
     if (Outcome fault = readBuffer(*buffer, rank, arrays.all.back().array))
       return fault;
   }
@@ -309,6 +332,20 @@ static Outcome readBlocks(const xla::CallFrame &frame, const Behind &behind,
                    "'");
   request.blocks = size;
   return checkBlocks(size);
+}
+
+/// What offsets say; their type is that of the first ones.
+static void readRagged(const Behind &behind, const AttentionArrays &arrays,
+                       llvm::ArrayRef<xla::DataType> types,
+                       AttentionRequest &request) {
+  if (!behind.longest)
+    return;
+  Ragged ragged;
+  ragged.longest = *behind.longest;
+  for (auto [array, type] : llvm::zip_equal(arrays.all, types))
+    if (array.role == "cu_q")
+      ragged.isWide = type == xla::DataType::s64;
+  request.ragged = ragged;
 }
 
 static Outcome readRequest(const xla::CallFrame &frame, xla::DataType q,
@@ -340,17 +377,24 @@ static Outcome readRequest(const xla::CallFrame &frame, xla::DataType q,
   return std::nullopt;
 }
 
+/// As operands and results of that role have it.
+static std::string typeOfRole(llvm::StringRef role,
+                              const AttentionRequest &request) {
+  if (isOfBlocks(role))
+    return "i32";
+  if (isOfOffsets(role))
+    return request.ragged->isWide ? "i64" : "i32";
+  Problem problem;
+  problem.dtype = request.dtype;
+  return std::string(
+      name(elementOf(*findArray(std::string_view(role)), problem)));
+}
+
 static Outcome checkTypes(const AttentionRequest &request,
                           const AttentionArrays &arrays,
                           llvm::ArrayRef<xla::DataType> types) {
-  Problem problem;
-  problem.dtype = request.dtype;
   for (auto [array, type] : llvm::zip_equal(arrays.all, types)) {
-    std::string expected =
-        isOfBlocks(array.role)
-            ? "i32"
-            : std::string(name(elementOf(
-                  *findArray(std::string_view(array.role)), problem)));
+    std::string expected = typeOfRole(array.role, request);
     if (nameOf(type) != expected)
       return invalid("expects " + array.role.str() + " of " + expected +
                      " for q of " + std::string(name(request.dtype)) +
@@ -381,6 +425,8 @@ static Outcome execute(const xla::CallFrame &frame, Direction direction) {
   Behind behind;
   if (Outcome fault = readBehind(lists, captures, gradients, behind))
     return fault;
+  if (Outcome fault = readLongest(attribute(frame, "longest"), behind))
+    return fault;
   AttentionArrays arrays;
   llvm::SmallVector<xla::DataType> types;
   if (Outcome fault = FrameReader(frame, direction, behind).read(arrays, types))
@@ -390,6 +436,7 @@ static Outcome execute(const xla::CallFrame &frame, Direction direction) {
   bool isForward = direction == Direction::forward;
   if (Outcome fault = readRequest(frame, types[isForward ? 0 : 1], request))
     return fault;
+  readRagged(behind, arrays, types, request);
   if (Outcome fault = checkTypes(request, arrays, types))
     return fault;
   if (Outcome fault = readBlocks(frame, behind, request))

@@ -221,15 +221,10 @@ _OF_SEQUENCES = {"forward": ("q", "k", "v", "o", "lse"),
                               "dk", "dv")}
 
 
-def bind_ragged(direction: str, named: dict[str, Array],
-                offsets: Sequence[tuple[str, Array]], options: Any,
-                captured: Any, *more: Any) -> Binding:
-    """attn_forward_bind or attn_backward_bind of sequences that lie one behind
-    the other: of the arrays of the direction, those that are there, and the
-    offsets of queries and keys, or what tells of keys in a cache.  `options`
-    is a `_ragged.Options`, `captured` what `_launch` says of clauses, `more`
-    what the request has besides."""
-    _cache.ready()
+def _pack_ragged(direction: str, named: dict[str, Array],
+                 offsets: Sequence[tuple[str, Array]], options: Any,
+                 captured: Any, *more: Any) -> _Packed:
+    """What `bind_ragged` and `schedule_of_ragged` take, for the library."""
     clauses, described = captured
     kind = _native.REQUESTS[direction]
     request = kind(
@@ -257,7 +252,30 @@ def bind_ragged(direction: str, named: dict[str, Array],
             _clauses.native(clauses, described, taken))
     pointers = [ctypes.byref(packed[name]) if name in packed else None
                 for name in _OF_SEQUENCES[direction]]
+    return _Packed(request, pointers, False)
+
+
+def bind_ragged(direction: str, named: dict[str, Array],
+                offsets: Sequence[tuple[str, Array]], options: Any,
+                captured: Any, *more: Any) -> Binding:
+    """attn_forward_bind or attn_backward_bind of sequences that lie one behind
+    the other: of the arrays of the direction, those that are there, and the
+    offsets of queries and keys, or what tells of keys in a cache.  `options`
+    is a `_ragged.Options`, `captured` what `_launch` says of clauses, `more`
+    what the request has besides."""
+    _cache.ready()
+    packed = _pack_ragged(direction, named, offsets, options, captured, *more)
     return Binding(
-        result_handle(f"attn_{direction}_bind", ctypes.byref(request),
-                      named["q"].device, *pointers),
-        len(named) + len(offsets) + len(described))
+        result_handle(f"attn_{direction}_bind", ctypes.byref(packed.request),
+                      named["q"].device, *packed.pointers),
+        len(named) + len(offsets) + len(captured[1]))
+
+
+def schedule_of_ragged(direction: str, named: dict[str, Array],
+                       offsets: Sequence[tuple[str, Array]], options: Any,
+                       captured: Any, *more: Any) -> str:
+    """What `bind_ragged` would run on the machine of the options, without a
+    GPU; ValueError, UnsupportedError."""
+    packed = _pack_ragged(direction, named, offsets, options, captured, *more)
+    return _native.text(f"attn_{direction}_schedule",
+                        ctypes.byref(packed.request), *packed.pointers)

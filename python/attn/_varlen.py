@@ -92,7 +92,8 @@ def attention_varlen(
     Tensors of PyTorch get gradients, also of lse, unless out, machine, precision
     or stream is given; alibi_slopes, sinks and what functions read get none, and
     on a cache nothing does.
-    Rows of gradients behind the last sequence are not written.  Raises what
+    Rows of gradients behind the last sequence are not written.
+    Arrays of JAX go to attn.jax.attention_varlen, which says what it takes.  Raises what
     `forward` raises.
     """
     kind = None
@@ -126,9 +127,13 @@ def attention_varlen(
                        longest_of(max_seqlen_k, "max_seqlen_k")))
     library = library_of(q)
     if library.name == "jax":
-        raise UnsupportedError(
-            "no kernel of ragged sequences is called from JAX; "
-            "attn.attention_varlen takes arrays of PyTorch and CuPy")
+        return importlib.import_module("attn.jax").attention_varlen(
+            q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k,
+            causal=causal, window_size=window_size,
+            softmax_scale=softmax_scale, return_softmax_lse=return_softmax_lse,
+            machine=machine, schedule=schedule, precision=precision, out=out,
+            stream=stream, seqused_k=seqused_k, page_table=page_table,
+            block_table=block_table, **asked)
     cache = _cache_of(cu_seqlens_k, seqused_k, page_table, block_table)
     if cache is not None and library.name == "torch" and (
             out is None or kind is not None) and (

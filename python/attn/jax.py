@@ -24,6 +24,7 @@ forward-mode ones.
 
 Mask and score functions, biases, sinks and lists of blocks are those of
 attn.forward (see `_jax_clauses`); their gradients are calls of kernels only.
+`attention_varlen` takes sequences of any length (see `_jax_varlen`).
 """
 
 # mypy: allow-untyped-calls
@@ -31,60 +32,25 @@ attn.forward (see `_jax_clauses`); their gradients are calls of kernels only.
 from __future__ import annotations
 
 import functools
-import importlib
-import inspect
-import os
-import re
-import threading
 from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 import jax
 import jax.numpy as jnp
 
-from . import (_backward, _cache, _jax_backward, _jax_clauses, _launch as
-               _launching, _machines, _native)
+from . import (_backward, _jax_backward, _jax_calls, _jax_clauses, _launch as
+               _launching)
 from ._arrays import result_dtype
 from ._band import warn_of_corner
 from ._block_mask import BlockMask
 from ._clauses import NAMES
-from ._errors import DeviceError, UnsupportedError
+from ._errors import UnsupportedError
+from ._jax_calls import GRADIENT_TARGET, TARGET
+from ._jax_varlen import attention_varlen
 from ._plan import PlanReport, plan
 from ._problem import mask_name, scale_number
 from ._shapes import check_shapes
 
-
-def _foreign_functions() -> Any:
-    """jax.ffi, which was jax.extend.ffi before 0.5."""
-    for name in ("jax.ffi", "jax.extend.ffi"):
-        try:
-            return importlib.import_module(name)
-        except ImportError:
-            pass
-    raise ImportError(
-        f"attn.jax expects jax 0.4.34 or newer, which has jax.ffi, but got "
-        f"{jax.__version__}")
-
-
-_ffi = _foreign_functions()
-
-__all__ = ["attention"]
-
-TARGET = "attn_forward"
-GRADIENT_TARGET = "attn_backward"
-
-_DTYPES = {jnp.dtype(kind): name for kind, name in (
-    (jnp.bfloat16, "bf16"), (jnp.float16, "f16"), (jnp.float32, "f32"),
-    (jnp.float8_e4m3fn, "f8e4m3"))}
-#: 8-bit types: o is bfloat16, and there are no gradients.
-_EIGHT_BITS = (jnp.dtype(jnp.float8_e4m3fn),)
-# Since 0.4.36 ffi_call gives a function, and vmap can be one call.
-_HAS_VMAP = "vmap_method" in inspect.signature(_ffi.ffi_call).parameters
-
-_SAME_BITS = re.compile(r"--xla_gpu_(deterministic_ops|"
-                        r"exclude_nondeterministic_ops)(=(true|1))?")
-
-_lock = threading.Lock()
-_registered = False
+__all__ = ["attention", "attention_varlen"]
 
 
 class _Call(NamedTuple):
@@ -108,92 +74,27 @@ class _Call(NamedTuple):
             "scale": "" if self.scale is None else repr(self.scale)}
 
 
-def _register() -> None:
-    """Tells XLA of the handler, once."""
-    global _registered
-    with _lock:
-        if _registered:
-            return
-        _cache.ready()
-        for target, name in ((TARGET, "attn_xla_forward"),
-                             (GRADIENT_TARGET, "attn_xla_backward")):
-            handler = _ffi.pycapsule(_native.function(name))
-            _ffi.register_ffi_target(target, handler, platform="CUDA")
-        _registered = True
-
-
-def _after_fork() -> None:
-    global _lock
-    _lock = threading.Lock()  # another thread may have held it
-
-
-os.register_at_fork(after_in_child=_after_fork)
-
 # -- The call ---------------------------------------------------------------
-
-
-def _axes(array: Any) -> frozenset[str]:
-    """The axes of an enclosing shard_map over which an array varies."""
-    if not hasattr(jax, "typeof"):  # before 0.6, which does not ask
-        return frozenset()
-    kind = jax.typeof(array)
-    kind = getattr(kind, "manual_axis_type", kind)  # since 0.10
-    return frozenset(getattr(kind, "varying", None) or
-                     getattr(kind, "vma", None) or ())
-
-
-def _result(shape: Sequence[int], dtype: Any, q: jax.Array) -> Any:
-    """The type of a result that varies as q does."""
-    if not _axes(q):
-        return jax.ShapeDtypeStruct(tuple(shape), dtype)
-    # How a type says so differs between versions; operations know.  These
-    # are not used, and go.
-    like = jnp.expand_dims(q[..., 0], range(3, len(shape)))
-    return jax.typeof(jnp.broadcast_to(like, shape).astype(dtype))
-
-
-def _vary_together(*arrays: jax.Array) -> list[jax.Array]:
-    """The arrays, all varying over the same axes.  It must be seen by
-    differentiation, which sums the gradients of what was repeated."""
-    every = frozenset().union(*map(_axes, arrays))
-    result = []
-    for array in arrays:
-        missing = tuple(sorted(every - _axes(array)))
-        if missing and hasattr(jax.lax, "pcast"):
-            array = jax.lax.pcast(array, missing, to="varying")
-        elif missing:
-            array = getattr(jax.lax, "pvary")(array, missing)
-        result.append(array)
-    return result
 
 
 def _launch(q: jax.Array, k: jax.Array, v: jax.Array,
             call: _Call) -> tuple[jax.Array, ...]:
     """o and so many words of lse, by XLA."""
-    dtype = jnp.bfloat16 if q.dtype in _EIGHT_BITS else q.dtype
-    results = [_result((*q.shape[:3], v.shape[3]), dtype, q)]
+    dtype = jnp.bfloat16 if q.dtype in _jax_calls.EIGHT_BITS else q.dtype
+    results = [_jax_calls.result((*q.shape[:3], v.shape[3]), dtype, q)]
     for _ in range(call.lse_words):
-        results.append(_result(q.shape[:3], jnp.float32, q))
-    return _foreign(TARGET, results, (q, k, v), call.attributes())
+        results.append(_jax_calls.result(q.shape[:3], jnp.float32, q))
+    return _jax_calls.foreign(TARGET, results, (q, k, v), call.attributes())
 
 
 def _launch_gradients(arrays: Sequence[jax.Array],
                       call: _Call) -> tuple[jax.Array, ...]:
     """(dq, dk, dv) from do, q, k, v, o, the words of lse that the call has and
     perhaps dlse, by XLA."""
-    results = [_result(a.shape, a.dtype, a) for a in arrays[1:4]]
+    results = [_jax_calls.result(a.shape, a.dtype, a) for a in arrays[1:4]]
     attributes = {**call.attributes(),
                   "deterministic": "true" if call.deterministic else ""}
-    return _foreign(GRADIENT_TARGET, results, arrays, attributes)
-
-
-def _foreign(target: str, results: Sequence[Any], arrays: Sequence[jax.Array],
-             attributes: dict[str, str],
-             vmap_method: str = "broadcast_all") -> tuple[jax.Array, ...]:
-    if not _HAS_VMAP:  # vmap is a loop there
-        return tuple(_ffi.ffi_call(target, results, *arrays, **attributes))
-    launch = _ffi.ffi_call(target, results, vmap_method=vmap_method)
-    return tuple(launch(*arrays, **attributes))
+    return _jax_calls.foreign(GRADIENT_TARGET, results, arrays, attributes)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
@@ -204,7 +105,7 @@ def _differentiable(q: jax.Array, k: jax.Array, v: jax.Array,
 
 def _attention_fwd(q: jax.Array, k: jax.Array, v: jax.Array,
                    call: _Call) -> Any:
-    if q.dtype in _EIGHT_BITS:
+    if q.dtype in _jax_calls.EIGHT_BITS:
         raise UnsupportedError(
             f"attn has no gradients for {q.dtype}; arrays cast to bfloat16 "
             f"have them")
@@ -212,19 +113,13 @@ def _attention_fwd(q: jax.Array, k: jax.Array, v: jax.Array,
     return (o, *words[:call.lse_words]), (q, k, v, o, *words)
 
 
-def _same_bits() -> bool:
-    """Whether XLA was told to give the same bits in every run."""
-    return any(_SAME_BITS.fullmatch(flag)
-               for flag in os.environ.get("XLA_FLAGS", "").split())
-
-
 def _attention_bwd(call: _Call, saved: Any, gradients: Any) -> Any:
     q, k, v, o, lse, low = saved
     # The low word of lse is a constant.
     do, dlse = gradients[:2] if call.lse_words else (gradients[0], None)
-    call = call._replace(schedule=None, deterministic=_same_bits(),
+    call = call._replace(schedule=None, deterministic=_jax_calls.same_bits(),
                          lse_words=2)
-    machines = _machines_for(call.machine)
+    machines = _jax_calls.machines_for(call.machine)
     empty = 0 in (do.size, q.size, k.size, v.size)
     if empty or not machines or not all(
             report.built for report in _gradient_plans(
@@ -248,12 +143,13 @@ def _launch_behind(q: jax.Array, k: jax.Array, v: jax.Array,
                    behind: Sequence[jax.Array], call: _Call,
                    said: _jax_clauses.Said) -> tuple[jax.Array, ...]:
     """o and so many words of lse, by XLA."""
-    dtype = jnp.bfloat16 if q.dtype in _EIGHT_BITS else q.dtype
-    results = [_result((*q.shape[:3], v.shape[3]), dtype, q)]
+    dtype = jnp.bfloat16 if q.dtype in _jax_calls.EIGHT_BITS else q.dtype
+    results = [_jax_calls.result((*q.shape[:3], v.shape[3]), dtype, q)]
     for _ in range(call.lse_words):
-        results.append(_result(q.shape[:3], jnp.float32, q))
-    return _foreign(TARGET, results, (q, k, v, *behind),
-                    {**call.attributes(), **said.attributes()}, "sequential")
+        results.append(_jax_calls.result(q.shape[:3], jnp.float32, q))
+    return _jax_calls.foreign(
+        TARGET, results, (q, k, v, *behind),
+        {**call.attributes(), **said.attributes()}, "sequential")
 
 
 def _launch_gradients_behind(
@@ -261,12 +157,12 @@ def _launch_gradients_behind(
         said: _jax_clauses.Said, wanted: Sequence[int]
         ) -> tuple[jax.Array, ...]:
     """(dq, dk, dv) and the gradients of wanted captures, by XLA."""
-    results = [_result(a.shape, a.dtype, a) for a in arrays[1:4]]
+    results = [_jax_calls.result(a.shape, a.dtype, a) for a in arrays[1:4]]
     for number in wanted:
         capture = behind.captures[number].astype(jnp.float32)
-        results.append(jax.typeof(capture) if _axes(capture) else
+        results.append(jax.typeof(capture) if _jax_calls.axes(capture) else
                        jax.ShapeDtypeStruct(capture.shape, capture.dtype))
-    return _foreign(
+    return _jax_calls.foreign(
         GRADIENT_TARGET, results, (*arrays, *behind.arrays()),
         {**call.attributes(), **said.attributes(wanted),
          "deterministic": "true" if call.deterministic else ""}, "sequential")
@@ -279,7 +175,7 @@ def _request(call: _Call) -> tuple[Any, ...]:
 
 def _named(**arrays: Any) -> _jax_clauses.Named:
     """As a request has them; all that are numbers of rows are of f32."""
-    return {name: _jax_clauses.described(array, _DTYPES[array.dtype])
+    return {name: _jax_clauses.described(array, _jax_calls.DTYPES[array.dtype])
             for name, array in arrays.items() if array is not None}
 
 
@@ -290,10 +186,11 @@ def _check_forward(q: Any, k: Any, v: Any, behind: _jax_clauses.Behind,
     o = jax.ShapeDtypeStruct((*q.shape[:3], v.shape[3]), q.dtype)
     rows = jax.ShapeDtypeStruct(q.shape[:3], jnp.float32)
     named = {**_named(q=q, k=k, v=v),
-             "o": of(o, result_dtype(_DTYPES[q.dtype])),
+             "o": of(o, result_dtype(_jax_calls.DTYPES[q.dtype])),
              **{name: of(rows, "f32") for name in words}}
-    _jax_clauses.check_kernel(_machines_for(call.machine), "forward", named,
-                              _launching.NAMES, _request(call), said, behind)
+    _jax_clauses.check_kernel(
+        _jax_calls.machines_for(call.machine), "forward", named,
+        _launching.NAMES, _request(call), said, behind)
 
 
 def _gradients_behind(do: Any, q: Any, k: Any, v: Any, o: Any,
@@ -301,7 +198,7 @@ def _gradients_behind(do: Any, q: Any, k: Any, v: Any, o: Any,
                       behind: _jax_clauses.Behind, call: _Call,
                       said: _jax_clauses.Said, wanted: Sequence[int]
                       ) -> tuple[Any, ...]:
-    call = call._replace(schedule=None, deterministic=_same_bits(),
+    call = call._replace(schedule=None, deterministic=_jax_calls.same_bits(),
                          lse_words=2)
     # Without keys sinks have a gradient, and nothing else has.
     if 0 in (do.size, q.size) or (not wanted and 0 in (k.size, v.size)):
@@ -311,7 +208,7 @@ def _gradients_behind(do: Any, q: Any, k: Any, v: Any, o: Any,
     if said.lists and not behind.turned:
         behind = behind._replace(turned=_jax_clauses.transposed(behind.lists))
     _jax_clauses.check_kernel(
-        _machines_for(call.machine), "backward",
+        _jax_calls.machines_for(call.machine), "backward",
         _named(do=do, q=q, k=k, v=v, o=o, lse=lse, lse_low=low, dlse=dlse,
                dq=q, dk=k, dv=v),
         (*_backward.INPUTS, *_backward.GRADIENTS),
@@ -336,9 +233,9 @@ def _with_clauses(q: jax.Array, k: jax.Array, v: jax.Array, call: _Call,
         return None
     said, behind = found
     _check_forward(q, k, v, behind, call, said)
-    _register()
+    _jax_calls.register()
     flat, form = jax.tree.flatten(behind)
-    q, k, v, *flat = _vary_together(q, k, v, *flat)
+    q, k, v, *flat = _jax_calls.vary_together(q, k, v, *flat)
     return tuple(_attention_behind(q, k, v, jax.tree.unflatten(form, flat),
                                    call, said))
 
@@ -347,32 +244,10 @@ def _with_clauses(q: jax.Array, k: jax.Array, v: jax.Array, call: _Call,
 
 
 def _check(q: Any, k: Any, v: Any) -> None:
-    arrays = (("q", q), ("k", k), ("v", v))
-    for name, array in arrays:
-        if not isinstance(array, jax.Array):
-            raise TypeError(f"{name}: expects a JAX array, but got "
-                            f"{type(array).__name__}; jax.numpy.asarray makes "
-                            f"one, attn.forward takes those of others")
+    _jax_calls.check_arrays(q=q, k=k, v=v)
     check_shapes(q.shape, k.shape, v.shape)
-    dtypes = [array.dtype for _, array in arrays]
-    if len(set(dtypes)) > 1 or dtypes[0] not in _DTYPES:
-        texts = ", ".join(f"{n} {d}" for (n, _), d in zip(arrays, dtypes))
-        raise TypeError(f"expects one element type of "
-                        f"{', '.join(d.name for d in _DTYPES)}, but got "
-                        f"{texts}")
-    for name, array in arrays:
-        if isinstance(array, jax.core.Tracer):
-            continue  # where it will run is not known yet
-        if array.is_deleted():
-            raise ValueError(f"{name}: expects an array with memory, but got "
-                             f"one that was deleted (donated to a call, "
-                             f"perhaps)")
-        device = next(iter(array.devices()))
-        if device.platform not in ("gpu", "cuda"):
-            raise ValueError(
-                f"{name}: expects an array in the memory of a CUDA GPU, but "
-                f"got one on {device}; move it with jax.device_put(x, "
-                f"jax.devices('cuda')[0])")
+    _jax_calls.check_types(q=q, k=k, v=v)
+    _jax_calls.check_places(q=q, k=k, v=v)
 
 
 def _check_rows(q: jax.Array, **rows: Optional[jax.Array]) -> None:
@@ -392,27 +267,12 @@ def _check_rows(q: jax.Array, **rows: Optional[jax.Array]) -> None:
                             f"{array.dtype}")
 
 
-@functools.lru_cache(maxsize=1)
-def _machines_here() -> tuple[str, ...]:
-    """The rows of the table that the GPUs of this computer are."""
-    try:
-        rows = {device.machine for device in _machines.devices()}
-    except DeviceError:  # programs can be lowered without a GPU
-        return ()
-    return tuple(sorted(row for row in rows if row is not None))
-
-
-def _machines_for(machine: Optional[str]) -> tuple[str, ...]:
-    """What a program may be compiled for; empty if that is not known."""
-    return (machine,) if machine else _machines_here()
-
-
 @functools.lru_cache(maxsize=1024)
 def _gradient_plans(machines: Sequence[str], dtype: Any, heads: int,
                     kv_heads: int, dims: tuple[int, int], call: _Call,
                     dlse: bool) -> Sequence[PlanReport]:
     """Who could compute gradients of that class, on every machine."""
-    return [plan(machine=machine, dtype=_DTYPES[dtype], heads=heads,
+    return [plan(machine=machine, dtype=_jax_calls.DTYPES[dtype], heads=heads,
                  kv_heads=kv_heads, head_dim=dims[0], head_dim_v=dims[1],
                  mask=call.mask, precision=call.precision,
                  direction="backward", deterministic=call.deterministic,
@@ -425,7 +285,7 @@ def _check_kernel(machines: Sequence[str], dtype: Any, heads: int,
                   kv_heads: int, dims: tuple[int, int], mask: str,
                   lse_words: int) -> None:
     """UnsupportedError where no machine has a kernel of that class."""
-    reports = [plan(machine=machine, dtype=_DTYPES[dtype], heads=heads,
+    reports = [plan(machine=machine, dtype=_jax_calls.DTYPES[dtype], heads=heads,
                     kv_heads=kv_heads, head_dim=dims[0], head_dim_v=dims[1],
                     mask=mask, lse=lse_words > 0, lse_low=lse_words == 2,
                     batch=8, queries=4096)
@@ -512,10 +372,10 @@ def attention(q: jax.Array, k: jax.Array, v: jax.Array, *,
         results = _with_clauses(q, k, v, call, block_mask, asked)
     if results is not None:
         return results if call.lse_words else results[0]
-    _check_kernel(_machines_for(machine), q.dtype, q.shape[1], k.shape[1],
+    _check_kernel(_jax_calls.machines_for(machine), q.dtype, q.shape[1], k.shape[1],
                   (q.shape[3], v.shape[3]), call.mask, call.lse_words)
-    _register()
-    results = _attention(*_vary_together(q, k, v), call)
+    _jax_calls.register()
+    results = _attention(*_jax_calls.vary_together(q, k, v), call)
     return results if call.lse_words else results[0]
 
 
@@ -533,12 +393,12 @@ def gradients(do: jax.Array, q: jax.Array, k: jax.Array, v: jax.Array,
     _check(q, k, v)
     _check_rows(q, lse=lse, lse_low=lse_low, dlse=dlse)
     call = _Call(**options, lse_words=1 if lse_low is None else 2)
-    machines = _machines_for(call.machine)
+    machines = _jax_calls.machines_for(call.machine)
     reports = _gradient_plans(machines, q.dtype, q.shape[1], k.shape[1],
                               (q.shape[3], v.shape[3]), call, dlse is not None)
     if reports and not any(report.built for report in reports):
         reports[0].require_kernel()
-    _register()
+    _jax_calls.register()
     arrays = [do, q, k, v, o, lse,
               *(a for a in (lse_low, dlse) if a is not None)]
-    return _gradients(tuple(_vary_together(*arrays)), call)
+    return _gradients(tuple(_jax_calls.vary_together(*arrays)), call)

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""attn.jax with clauses and lists of blocks on a GPU, against fp64.
+"""attn.jax with clauses, lists and ragged batches on a GPU, against fp64.
 
-    jax_clauses.py [--rows 333] [--dtype bfloat16]
+    jax_clauses.py [--rows 333] [--dtype bfloat16] [--varlen]
 
 Softcap, ALiBi, a bias, a table, sinks, documents, lists and a mix of them, under
 jit: O, LSE and the gradients of q, k, v and of what clauses read.  The truth is
 JAX's on the CPU in fp64, and an error is relative to the larger of the result
 and of the terms that were summed up.  Another vmap over the mixed case runs as
-a loop.  The exit status is 1 when something was wrong.
+a loop.  Then attention_varlen, with offsets that are values of one program
+(`--varlen`: that alone): random lengths, some of them 0, and NaN behind the last
+sequence.  The exit status is 1 when something was wrong.
 """
 
 import argparse
@@ -26,7 +28,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
 import attn  # noqa: E402
-from attn.jax import attention  # noqa: E402
+from attn.jax import attention, attention_varlen  # noqa: E402
 
 HEADS, KV_HEADS = 4, 2
 #: By the type of q: of results, and of gradients.
@@ -148,21 +150,103 @@ def run(case, tensors, arrays, dtype):
     return of_results, of_gradients
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--rows", type=int, default=333)
-    parser.add_argument("--dtype", default="bfloat16", choices=TOLERANCE)
-    arguments = parser.parse_args()
-    try:
-        gpu = jax.devices("cuda")[0]
-    except RuntimeError as missing:
-        sys.exit(f"expects a GPU that JAX sees: {missing}")
-    rng = np.random.default_rng(1)
-    queries, keys = arguments.rows, arguments.rows + 100
-    limits = TOLERANCE[arguments.dtype]
+class Packed:
+    """Random sequences one behind the other, of as many tokens each time."""
+
+    def __init__(self, rng, rows, dtype, place):
+        self.tokens, self.keys = 5 * rows, 5 * rows + 400
+        lengths = rng.integers(0, rows + 1, (2, 5))
+        lengths[:, rng.integers(5)] = 0
+        lengths[0, rng.integers(5)] = 0
+        self.ends = [np.concatenate([[0], np.cumsum(each)])
+                     for each in lengths]
+        of_rows, of_keys = ((n, end[-1]) for n, end in zip(
+            (self.tokens, self.keys), self.ends))
+
+        def normal(of, heads, d):
+            """With NaN where no sequence is."""
+            tensor = rng.standard_normal((of[0], heads, d))
+            tensor[of[1]:] = np.nan
+            return place(jnp.asarray(tensor, dtype))
+
+        self.inputs = [normal(of_rows, HEADS, 128),
+                       normal(of_keys, KV_HEADS, 128),
+                       normal(of_keys, KV_HEADS, 128)]
+        self.do = normal(of_rows, HEADS, 128)
+        self.dlse = place(jnp.asarray(rng.standard_normal(
+            (HEADS, self.tokens)), jnp.float32))
+        self.offsets = [place(jnp.asarray(each, jnp.int32))
+                        for each in self.ends]
+
+    def truth(self, causal):
+        """O, LSE and gradients in fp64, sequence by sequence; rows behind them
+        are as attention_varlen has them."""
+        found = [np.zeros(t.shape) for t in (self.do, *self.inputs)]
+        lse = np.full((HEADS, self.tokens), -np.inf)
+        case = Case("", {}, None, sees=lambda a, b, h, i, j: (
+            not causal) | (j <= i + a["shift"]))
+        wide = [np.asarray(t.astype(jnp.float64))
+                for t in (self.do, *self.inputs)]
+        dlse = np.asarray(self.dlse, np.float64)
+        for q0, q1, k0, k1 in zip(self.ends[0], self.ends[0][1:],
+                                  self.ends[1], self.ends[1][1:]):
+            if q0 == q1 or k0 == k1:
+                continue  # no query, or none that sees a key
+            cuts = [slice(q0, q1)] * 2 + [slice(k0, k1)] * 2
+            do, *own = (jnp.asarray(t[cut].swapaxes(0, 1)[None])
+                        for t, cut in zip(wide, cuts))
+            arrays = {"shift": (k1 - k0) - (q1 - q0)}
+            (o, of_rows), pull = jax.vjp(
+                lambda *t: truth(case, *t, arrays, 0.0), *own)
+            seen = jnp.isfinite(of_rows) & (of_rows > -1e290)
+            lse[:, q0:q1] = np.where(seen, of_rows, -np.inf)[0]
+            parts = (o, *pull((do, jnp.where(seen, dlse[None, :, q0:q1], 0))))
+            for array, part, cut in zip(found, parts, cuts):
+                array[cut] = np.asarray(part[0]).swapaxes(0, 1)
+        return found[0], lse, found[1:]
+
+
+def run_varlen(rng, rows, dtype, gpu):
+    """Whether all were right.  One program runs with any lengths."""
+    good = True
+    for causal in (False, True):
+        @jax.jit
+        def both(q, k, v, cu_q, cu_k, do, dlse):
+            results, pull = jax.vjp(lambda *t: attention_varlen(
+                *t, cu_q, cu_k, rows, rows, causal=causal,
+                return_softmax_lse=True), q, k, v)
+            return (*results, pull((do, dlse)))
+
+        for number in range(3):
+            packed = Packed(rng, rows, dtype,
+                            lambda t: jax.device_put(t, gpu))
+            o, lse, found = both(*packed.inputs, *packed.offsets, packed.do,
+                                 packed.dlse)
+            with jax.default_device(jax.devices("cpu")[0]):
+                wanted = packed.truth(causal)
+            seen = np.isfinite(wanted[1])
+            same = bool((np.isfinite(np.asarray(lse)) == seen).all())
+            of_results = max(error(o, wanted[0]), error(
+                np.asarray(lse)[seen], wanted[1][seen]))
+            of_gradients = max(map(error, found, wanted[2]))
+            limits = TOLERANCE[dtype]
+            right = (same and of_results <= limits[0]
+                     and of_gradients <= limits[1])
+            good &= right
+            name = f"varlen{', causal' * causal} {number}"
+            print(f"{name:16} results {of_results:.1e} gradients "
+                  f"{of_gradients:.1e} {'' if right else 'WRONG'}",
+                  flush=True)
+    return good
+
+
+def run_clauses(rng, queries, dtype, gpu):
+    """Whether all were right."""
+    keys = queries + 100
+    limits = TOLERANCE[dtype]
     good = True
 
-    def normal(*shape, dtype=arguments.dtype):
+    def normal(*shape, dtype=dtype):
         return jax.device_put(jnp.asarray(rng.standard_normal(shape), dtype),
                               gpu)
 
@@ -173,7 +257,7 @@ def main():
                    normal(2, HEADS, queries, 128),
                    normal(2, HEADS, queries, dtype=jnp.float32))
         arrays = jax.device_put(case.arrays, gpu)
-        errors = run(case, tensors, arrays, arguments.dtype)
+        errors = run(case, tensors, arrays, dtype)
         right = all(e <= limit for e, limit in zip(errors, limits))
         good &= right
         print(f"{case.name:14} results {errors[0]:.1e} gradients "
@@ -184,7 +268,24 @@ def main():
     alone = [attention(*each, **case.options(arrays)) for each in zip(q, k, v)]
     same = all(bool((a == b).all()) for a, b in zip(looped, alone))
     print(f"vmap           {'the same bits' if same else 'WRONG'}")
-    return 0 if good and same else 1
+    return good and same
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--rows", type=int, default=333)
+    parser.add_argument("--dtype", default="bfloat16", choices=TOLERANCE)
+    parser.add_argument("--varlen", action="store_true",
+                        help="attention_varlen alone")
+    arguments = parser.parse_args()
+    try:
+        gpu = jax.devices("cuda")[0]
+    except RuntimeError as missing:
+        sys.exit(f"expects a GPU that JAX sees: {missing}")
+    rng = np.random.default_rng(1)
+    asked = arguments.rows, arguments.dtype, gpu
+    good = arguments.varlen or run_clauses(rng, *asked)
+    return 0 if run_varlen(rng, *asked) and good else 1
 
 
 if __name__ == "__main__":

@@ -185,3 +185,67 @@ def test_what_is_wrong(call, change, text):
     said = call("attn_xla_forward", given.pop("operands"), [("bf16", Q)],
                 **given)
     assert said and text in said
+
+
+# -- Sequences that lie one behind the other ------------------------------------
+
+TOKENS, KEYS, OF_TOKENS = (300, 8, 64), (700, 2, 64), (8, 300)
+PACKED = [("bf16", TOKENS), ("bf16", KEYS), ("bf16", KEYS)]
+PACKED_BACKWARD = [("bf16", TOKENS), *PACKED, ("bf16", TOKENS),
+                   ("f32", OF_TOKENS), ("f32", OF_TOKENS)]
+
+
+def offsets(kind="i32"):
+    return [(kind, (4,))] * 2
+
+
+@pytest.mark.parametrize("kind", ("i32", "i64"))
+@pytest.mark.parametrize("words", (0, 1, 2))
+def test_sequences(call, gpu, kind, words):
+    assert call("attn_xla_forward", [*PACKED, *offsets(kind)],
+                [("bf16", TOKENS), *[("f32", OF_TOKENS)] * words],
+                mask="causal_bottom_right", longest="200, 400",
+                lse_low="true" if words == 2 else "") is None
+    name = "ragged64" if kind == "i64" else "ragged"
+    kernels = [each["kernel"] for each in gpu.launches()]
+    assert kernels and all(name in kernel for kernel in kernels)
+    assert kind == "i64" or not any("ragged64" in each for each in kernels)
+
+
+@pytest.mark.parametrize("dlse", (False, True))
+def test_gradients_of_sequences(call, gpu, dlse):
+    operands = [*PACKED_BACKWARD, *[("f32", OF_TOKENS)] * dlse, *offsets()]
+    assert call("attn_xla_backward", operands, PACKED, lse_low="true",
+                longest="200, 400") is None
+    kernels = [each["kernel"] for each in gpu.launches()]
+    assert kernels and all("ragged" in kernel for kernel in kernels)
+    assert any("_dlse" in kernel for kernel in kernels) == dlse
+
+
+@pytest.mark.parametrize("change, text", (
+    (dict(longest="200"), "expects the longest sequences as '200, 400', of "
+     "queries and keys, but got '200'"),
+    (dict(longest="200, many"), "but got '200, many'"),
+    (dict(longest="-1, 400"), "expects the longest sequences between 0 and"),
+    (dict(longest="200, 99999999999"), "but got 99999999999"),
+    (dict(longest=""), "expects an array of rank 4 or more, but got 3"),
+    (dict(operands=PACKED), "expects operands q, k, v, cu_q, cu_k and results "
+     "o, lse (optional)"),
+    (dict(operands=[*PACKED, *offsets("f32")]),
+     "expects cu_q of i32 for q of bf16, but got XLA's type 11"),
+    (dict(operands=[*PACKED, ("i64", (4,)), ("i32", (4,))]),
+     "expects cu_k of i64 for q of bf16, but got XLA's type 4"),
+    (dict(operands=[*PACKED, ("i32", (4,)), ("i32", (5,))]),
+     "expects cu_k of shape"),
+    (dict(operands=[*DENSE, *offsets()]), "expects q of rank 3 beside offsets "
+     "of sequences, but got 4"),
+    (dict(operands=[*PACKED, *offsets(), *offsets()]),
+     "expects operands q, k, v, cu_q, cu_k"),
+))
+def test_what_is_wrong_with_sequences(call, gpu, change, text):
+    given = {"operands": [*PACKED, *offsets()], "longest": "200, 400",
+             **change}
+    said = call("attn_xla_forward", given.pop("operands"), [("bf16", TOKENS)],
+                **given)
+    assert said and text in said
+    assert not gpu.launches()

@@ -102,9 +102,9 @@ def test_a_problem_without_a_kernel():
 
 
 def test_some_gpu_with_a_kernel_is_enough(monkeypatch):
-    from attn import jax as module
-    monkeypatch.setattr(module, "_machines_here", lambda: ("t4", "h100_sxm"))
+    from attn import _jax_calls as module
+    monkeypatch.setattr(module, "machines_here", lambda: ("t4", "h100_sxm"))
     assert trace(Q, Q, Q).shape == Q.shape
-    monkeypatch.setattr(module, "_machines_here", lambda: ("t4",))
+    monkeypatch.setattr(module, "machines_here", lambda: ("t4",))
     with pytest.raises(attn.UnsupportedError, match="fits t4"):
         trace(Q, Q, Q)
