@@ -32,7 +32,7 @@ def test_frameworks_are_those_the_modules_ask_for():
                       text("python/attn/_torch_ops.py"), re.M)
     assert f'torch = ["torch>={".".join(least.groups())}"]' in project
     least = re.search(r"expects jax ([\d.]+) or newer",
-                      text("python/attn/jax.py"))
+                      text("python/attn/_jax_calls.py"))
     assert f'jax = ["jax>={least.group(1)}"]' in project
 
 

@@ -141,6 +141,7 @@ def of(shape, kind):
     return jax.ShapeDtypeStruct(shape, kind)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("change, kind, text", (
     ({0: of((1, 300, 6, 64), jnp.bfloat16)}, ValueError, "of rank 3"),
     ({1: of((500, 4, 64), jnp.bfloat16), 2: of((500, 4, 64), jnp.bfloat16)},
@@ -315,6 +316,7 @@ def problem(cu_q, cu_k, seed=0):
             jnp.asarray(cu_q, jnp.int32), jnp.asarray(cu_k, jnp.int32))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options, mask", (
     ({}, "none"), ({"causal": True, "softmax_scale": 0.2},
                    "causal_bottom_right"),
@@ -368,6 +370,7 @@ def test_without_a_gradient_there_is_no_lse(stand_in):
     assert target == TARGET and said["lse_low"] == ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("empty", (0, 1))
 def test_empty_arrays_have_zero_gradients(stand_in, empty):
     q, k, v, cu_q, cu_k = problem(*SEQUENCES[0])
