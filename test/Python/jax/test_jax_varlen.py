@@ -82,6 +82,7 @@ def test_8_bits_give_bfloat16():
         jax.eval_shape(jax.grad(loss), q, k, v, CU, CU)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flags, deterministic", (
     ("", ""), ("--xla_gpu_deterministic_ops=true", "true")))
 @pytest.mark.parametrize("with_lse", (False, True))
@@ -116,6 +117,7 @@ def test_vmap_is_a_loop():
         assert result.shape == (3, 300, 6, 64)
 
 
+@pytest.mark.long
 def test_shard_map_over_heads():
     shard_map = getattr(jax, "shard_map", None)
     if shard_map is None:
@@ -354,6 +356,7 @@ def test_results_and_gradients(stand_in, options, mask):
     assert both._cache_size() == 1
 
 
+@pytest.mark.long
 def test_gradients_through_o_alone(stand_in):
     arrays = problem(*SEQUENCES[0])
     found = jax.grad(lambda *t: attention_varlen(
