@@ -535,8 +535,8 @@ int64_t attn::registersOfBlock(const Grid &grid, const RegisterBudget &budget) {
 
 int64_t attn::mostSmemBytes(const Grid &grid, const Machine &machine) {
   int64_t share = machine.smemBytesPerSm / grid.workers.blocksOfSm;
-  int64_t reserved = machine.smemBytesPerSm - machine.smemBytesPerBlock;
-  return std::min(machine.smemBytesPerBlock, share - reserved);
+  return std::min(machine.smemBytesPerBlock,
+                  share - machine.smemBytesReservedPerBlock());
 }
 
 Footprint attn::pipelineFootprint(const Grid &grid,

@@ -203,13 +203,14 @@ static std::optional<std::string> checkPortable(const Tiles &t,
   return checkPattern(t, problem);
 }
 
+static GridForm gridFormOf(const Tiles &t) {
+  if (t.get("persistent") == 0)
+    return GridForm::tiles;
+  return t.get("blocks", 1) > 1 ? GridForm::resident : GridForm::persistent;
+}
+
 static Launches launchesOfPipeline(const Tiles &t) {
-  bool isPersistent = t.get("persistent") != 0;
-  Launches launches =
-      oneLaunch(isPersistent ? t.get("blocks", 1) > 1 ? GridForm::resident
-                                                      : GridForm::persistent
-                             : GridForm::tiles,
-                queriesOfTile(t));
+  Launches launches = oneLaunch(gridFormOf(t), queriesOfTile(t));
   launches.shapes.front().rowHeads = headsOfTile(t);
   return launches;
 }
