@@ -14,13 +14,15 @@ import inspect
 import os
 import re
 import threading
-from typing import Any, Optional, Sequence
+from typing import Any, Callable, Optional, Sequence
 
 import jax
 import jax.numpy as jnp
 
 from . import _cache, _machines, _native
-from ._errors import DeviceError
+from ._arrays import Array
+from ._dlpack import row_major
+from ._errors import DeviceError, UnsupportedError
 
 
 def _foreign_functions() -> Any:
@@ -113,6 +115,13 @@ def check_places(**arrays: jax.Array) -> None:
                 f"jax.devices('cuda')[0])")
 
 
+def described(array: Any, dtype: str = "") -> Array:
+    """An array of XLA's, row-major and well aligned, of which nothing but the
+    shape is known yet."""
+    sizes = tuple(map(int, array.shape))
+    return Array(0, dtype, sizes, row_major(sizes), 0, None)
+
+
 def axes(array: Any) -> frozenset[str]:
     """The axes of an enclosing shard_map over which an array varies."""
     if not hasattr(jax, "typeof"):  # before 0.6, which does not ask
@@ -149,8 +158,8 @@ def vary_together(*arrays: jax.Array) -> list[jax.Array]:
 
 
 def foreign(target: str, results: Sequence[Any], arrays: Sequence[jax.Array],
-             attributes: dict[str, str],
-             vmap_method: str = "broadcast_all") -> tuple[jax.Array, ...]:
+            attributes: dict[str, str],
+            vmap_method: str = "broadcast_all") -> tuple[jax.Array, ...]:
     if not _HAS_VMAP:  # vmap is a loop there
         return tuple(_ffi.ffi_call(target, results, *arrays, **attributes))
     launch = _ffi.ffi_call(target, results, vmap_method=vmap_method)
@@ -176,3 +185,17 @@ def machines_here() -> tuple[str, ...]:
 def machines_for(machine: Optional[str]) -> tuple[str, ...]:
     """What a program may be compiled for; empty if that is not known."""
     return (machine,) if machine else machines_here()
+
+
+def check_some(machines: Sequence[str], ask: Callable[[str], Any]) -> None:
+    """UnsupportedError with the reasons of the first where `ask`, of each of
+    them, raises it for all."""
+    failure: Optional[Exception] = None
+    for machine in machines:
+        try:
+            ask(machine)
+            return
+        except UnsupportedError as error:
+            failure = failure or error
+    if failure is not None:
+        raise failure

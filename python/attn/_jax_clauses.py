@@ -23,13 +23,12 @@ from typing import Any, Callable, NamedTuple, Optional, Sequence
 import jax
 import jax.numpy as jnp
 
-from . import _bindings, _clauses
+from . import _bindings, _clauses, _jax_calls
 from ._arrays import Array
 from ._block_lists import is_torch
 from ._block_mask import BlockMask
 from ._clauses import Clauses
-from ._dlpack import row_major
-from ._errors import UnsupportedError
+from ._jax_calls import described
 from ._trace import dtype_of
 
 #: Arrays of a launch by their names.
@@ -178,13 +177,6 @@ jax.tree_util.register_pytree_node(BlockMask, _flatten, _unflatten)
 # -- What has a kernel -------------------------------------------------------
 
 
-def described(array: Any, dtype: str = "") -> Array:
-    """An array of XLA's, row-major and well aligned, of which nothing but the
-    shape is known yet."""
-    sizes = tuple(map(int, array.shape))
-    return Array(0, dtype, sizes, row_major(sizes), 0, None)
-
-
 def _capture_of(said: Said, behind: Behind) -> dict[str, Any]:
     """Of clauses, as bindings take them."""
     if not said.clauses:
@@ -214,20 +206,12 @@ def check_kernel(machines: Sequence[str], direction: str, named: Named,
     beside = {name: described(array) for name, array in
               zip(_names_of(said, direction), lists)}
     mask, scale, *more = options
-    failure: Optional[Exception] = None
-    for machine in machines:
-        try:
-            _bindings.schedule_of(
-                direction, {**named, **beside}, places, mask, scale, machine,
-                *more, block_size=said.block_size,
-                gradients=[described(array) if number in gradients else None
-                           for number, array in enumerate(behind.captures)],
-                **_capture_of(said, behind))
-            return
-        except UnsupportedError as error:
-            failure = failure or error
-    if failure is not None:
-        raise failure
+    _jax_calls.check_some(machines, lambda machine: _bindings.schedule_of(
+        direction, {**named, **beside}, places, mask, scale, machine, *more,
+        block_size=said.block_size,
+        gradients=[described(array) if number in gradients else None
+                   for number, array in enumerate(behind.captures)],
+        **_capture_of(said, behind)))
 
 
 def transposed_shapes(lists: Sequence[Any]) -> list[Any]:

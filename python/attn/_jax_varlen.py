@@ -21,8 +21,8 @@ import jax.numpy as jnp
 
 from . import _bindings, _jax_calls, _ragged
 from ._arrays import Array, result_dtype
-from ._dlpack import row_major
 from ._errors import UnsupportedError
+from ._jax_calls import described
 from ._problem import mask_of_server, scale_number
 
 #: What attn.attention_varlen takes, and no call from JAX does yet.
@@ -58,13 +58,6 @@ class Call(NamedTuple):
 # -- What has a kernel --------------------------------------------------------
 
 
-def _described(array: Any, dtype: str) -> Array:
-    """An array of XLA's, row-major and well aligned, of which nothing but the
-    shape is known yet."""
-    sizes = tuple(map(int, array.shape))
-    return Array(0, dtype, sizes, row_major(sizes), 0, None)
-
-
 @functools.lru_cache(maxsize=1024)
 def _schedule(direction: str, named: tuple[tuple[str, Array], ...],
               offsets: tuple[tuple[str, Array], ...], options: _ragged.Options,
@@ -77,30 +70,25 @@ def _schedule(direction: str, named: tuple[tuple[str, Array], ...],
 def _check_kernel(direction: str, named: dict[str, Array], cu_q: Any,
                   cu_k: Any, call: Call) -> None:
     """UnsupportedError with the reasons where no machine has a kernel."""
-    offsets = tuple((name, _described(array, _OFFSETS[array.dtype]))
+    offsets = tuple((name, described(array, _OFFSETS[array.dtype]))
                     for name, array in (("cu_q", cu_q), ("cu_k", cu_k)))
     more = () if direction == "forward" else (call.deterministic,)
-    failure: Optional[Exception] = None
-    for machine in _jax_calls.machines_for(call.options.machine):
-        try:
-            _schedule(direction, tuple(named.items()), offsets,
-                      call.options._replace(machine=machine), *more)
-            return
-        except UnsupportedError as error:
-            failure = failure or error
-    if failure is not None:
-        raise failure
+    _jax_calls.check_some(
+        _jax_calls.machines_for(call.options.machine),
+        lambda machine: _schedule(
+            direction, tuple(named.items()), offsets,
+            call.options._replace(machine=machine), *more))
 
 
 def _check_forward(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any,
                    call: Call) -> None:
     dtype = _jax_calls.DTYPES[q.dtype]
-    named = {name: _described(array, dtype)
+    named = {name: described(array, dtype)
              for name, array in (("q", q), ("k", k), ("v", v))}
     o, lse = _shapes(q, v)
-    named["o"] = _described(o, result_dtype(dtype))
+    named["o"] = described(o, result_dtype(dtype))
     for name in ("lse", "lse_low")[:call.lse_words]:
-        named[name] = _described(lse, "f32")
+        named[name] = described(lse, "f32")
     _check_kernel("forward", named, cu_q, cu_k, call)
 
 
@@ -176,11 +164,11 @@ def _backward(call: Call, saved: Any, gradients: Any) -> Any:
     if 0 in (do.size, q.size, k.size, v.size):
         return (*map(jnp.zeros_like, (q, k, v)), None, None)
     dtype = _jax_calls.DTYPES[q.dtype]
-    named = {name: _described(array, dtype) for name, array in (
+    named = {name: described(array, dtype) for name, array in (
         ("do", do), ("q", q), ("k", k), ("v", v), ("o", o))}
     for name, array in (("lse", lse), ("lse_low", low), ("dlse", dlse)):
         if array is not None:
-            named[name] = _described(array, "f32")
+            named[name] = described(array, "f32")
     named.update(dq=named["q"], dk=named["k"], dv=named["v"])
     _check_kernel("backward", named, cu_q, cu_k, call)
     arrays = [do, q, k, v, o, lse, low] + ([] if dlse is None else [dlse])

@@ -51,6 +51,12 @@ def _bound_of(binding: Binding, results: Sequence[Any]) -> Bound:
         binding)
 
 
+def bits_of(addresses: Sequence[int]) -> int:
+    """Of the addresses of q, k and v, what tells how their rows begin."""
+    q, k, v, *_ = addresses
+    return (q | k | v) & ROW_BITS
+
+
 def make_placed_path(library: TorchLibrary) -> PlacedPath:
     table: dict[Hashable, Bound] = {}
     find = table.get
@@ -76,7 +82,7 @@ def make_placed_path(library: TorchLibrary) -> PlacedPath:
             key = (options, q.shape, q.stride(), q.dtype, q.get_device(),
                    k.shape, k.stride(), k.dtype, k.get_device(),
                    v.shape, v.stride(), v.dtype, v.get_device(),
-                   (addresses[0] | addresses[1] | addresses[2]) & ROW_BITS,
+                   bits_of(addresses),
                    *[(t.shape, t.stride(), t.dtype, t.get_device())
                      for t in beside])
             if q.is_neg() or k.is_neg() or v.is_neg() or (
@@ -115,8 +121,7 @@ def make_placed_path(library: TorchLibrary) -> PlacedPath:
             return None
         addresses = [q.data_ptr(), k.data_ptr(), v.data_ptr(),
                      *[t.data_ptr() for t in beside]]
-        bits = (addresses[0] | addresses[1] | addresses[2]) & ROW_BITS
-        if bits != alike.bits or min(addresses) < LEAST_ADDRESS or (
+        if bits_of(addresses) != alike.bits or min(addresses) < LEAST_ADDRESS or (
                 out is not None and out.data_ptr() & ROW_BITS):
             return None
         return alike.bound, addresses
@@ -143,8 +148,7 @@ def make_placed_path(library: TorchLibrary) -> PlacedPath:
                 [q, k, v, *beside, *([] if out is None else [out])])
             if check is not None:
                 _launch.remember(latest, short, Alike(
-                    check, (addresses[0] | addresses[1] | addresses[2])
-                    & ROW_BITS, bound))
+                    check, bits_of(addresses), bound))
         _launch.remember(missed, short, key)
         return bound, addresses
 

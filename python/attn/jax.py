@@ -175,13 +175,13 @@ def _request(call: _Call) -> tuple[Any, ...]:
 
 def _named(**arrays: Any) -> _jax_clauses.Named:
     """As a request has them; all that are numbers of rows are of f32."""
-    return {name: _jax_clauses.described(array, _jax_calls.DTYPES[array.dtype])
+    return {name: _jax_calls.described(array, _jax_calls.DTYPES[array.dtype])
             for name, array in arrays.items() if array is not None}
 
 
 def _check_forward(q: Any, k: Any, v: Any, behind: _jax_clauses.Behind,
                    call: _Call, said: _jax_clauses.Said) -> None:
-    of = _jax_clauses.described
+    of = _jax_calls.described
     words = ("lse", "lse_low")[:call.lse_words]
     o = jax.ShapeDtypeStruct((*q.shape[:3], v.shape[3]), q.dtype)
     rows = jax.ShapeDtypeStruct(q.shape[:3], jnp.float32)

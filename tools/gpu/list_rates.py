@@ -4,9 +4,10 @@
     list_rates.py [--head-dim 64] [--rows 16384] [--schedules "A; B; .."]
                   [--dense "A; B; .."] [--densities 0.5,0.25,0.125,0.0625]
 
-All calls take turns (tools/bench/turns.py).  The line of a schedule has its rates on visible pairs, and T = a + b s, the least squares of its times by
-the share s of blocks that are visible, as parts of attn's own dense time.  ``attn``
-is what attn chooses.  Results of every schedule are compared with fp64 on rows
+All calls take turns (tools/bench/turns.py).  The line of a schedule has its rates
+on visible pairs, and T = a + b s, the least squares of its times by the share s of
+blocks that are visible, as parts of attn's own dense time.  ``attn`` is what attn
+chooses.  Results of every schedule are compared with fp64 on rows
 that are drawn.
 """
 
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import statistics
 import sys
 from typing import Any
 
@@ -35,16 +37,6 @@ SCHEDULES = [
     ONE, TWO.replace("stages = 4, overlap", "stages = 3, overlap"),
     TWO.replace("query_stages = 2", "query_stages = 1")]
 DENSE = [ONE.replace("query = 128", "query = 192")]
-
-
-def fit(points: list[tuple[float, float]]) -> tuple[float, float]:
-    """a and b of t = a + b s, by least squares."""
-    count = len(points)
-    mean_s = sum(s for s, _ in points) / count
-    mean_t = sum(t for _, t in points) / count
-    slope = (sum((s - mean_s) * (t - mean_t) for s, t in points)
-             / sum((s - mean_s) ** 2 for s, _ in points))
-    return mean_t - slope * mean_s, slope
 
 
 def short(schedule: str) -> str:
@@ -115,7 +107,8 @@ def main() -> int:
     for one in schedules_of(options.schedules):
         points = [(share, times[density, one])
                   for density, share in shares.items()]
-        a, b = (x / times["dense", "attn"] for x in fit(points))
+        b, a = (x / times["dense", "attn"]
+                for x in statistics.linear_regression(*zip(*points)))
         rates = " ".join(f"{flops * options.rows ** 2 * s / t * 1e-12:6.1f}"
                          for s, t in points)
         print(f"lists  {rates}  {a:.4f} + {b:.3f} s  {short(one)}", flush=True)
