@@ -236,6 +236,9 @@ LogicalResult MbarrierOp::verify() {
 LogicalResult QueueOp::verify() {
   if (getName().empty())
     return emitOpError("expects a name for the queue");
+  if (int64_t slots = getResult().getType().getSlots(); slots % getRings() != 0)
+    return emitOpError("expects rings that divide the ")
+           << slots << " slots, but got " << getRings();
   return verifyAtTop(*this);
 }
 

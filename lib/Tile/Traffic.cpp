@@ -90,6 +90,7 @@ private:
       for (Operation *user : pop.getQueue().getUsers())
         if (auto push = dyn_cast<PushOp>(user)) {
           keepWithParents(push);
+          add(push.getSlot());
           for (Value sent : push.getValues())
             add(sent);
         }
@@ -262,7 +263,8 @@ private:
         if (failed(run(roles.getBody().front())))
           return failure();
       } else if (auto push = dyn_cast<PushOp>(op)) {
-        send(push);
+        if (failed(send(push)))
+          return failure();
       } else if (auto pop = dyn_cast<PopOp>(op)) {
         if (failed(receive(pop)))
           return failure();
@@ -312,16 +314,36 @@ private:
     return success();
   }
 
-  void send(PushOp push) {
+  /// A queue, and its number among those that share its slots.
+  using QueueKey = std::pair<const void *, int64_t>;
+
+  /// Of the queues that share slots the one that has this one.
+  std::optional<QueueKey> queueOf(Value queue, Value slot) {
+    auto op = queue.getDefiningOp<QueueOp>();
+    std::optional<int64_t> number = evaluate(slot, -1);
+    if (!op || !number)
+      return std::nullopt;
+    int64_t slots = op.getResult().getType().getSlots() / op.getRings();
+    return QueueKey(queue.getAsOpaquePointer(), *number / slots);
+  }
+
+  LogicalResult send(PushOp push) {
+    std::optional<QueueKey> queue = queueOf(push.getQueue(), push.getSlot());
+    if (!queue)
+      return unknown(push, "its slot");
     SmallVector<std::optional<int64_t>> &message =
-        messages[push.getQueue()].emplace_back();
+        messages[*queue].emplace_back();
     for (Value value : push.getValues())
       message.push_back(evaluate(value, -1));
+    return success();
   }
 
   LogicalResult receive(PopOp pop) {
-    const auto &sent = messages[pop.getQueue()];
-    size_t number = received[pop.getQueue()]++;
+    std::optional<QueueKey> queue = queueOf(pop.getQueue(), pop.getSlot());
+    if (!queue)
+      return unknown(pop, "its slot");
+    const auto &sent = messages[*queue];
+    size_t number = received[*queue]++;
     if (number >= sent.size())
       return unknown(pop, "a message that was pushed by an earlier role");
     for (auto [result, value] : llvm::zip(pop.getValues(), sent[number])) {
@@ -512,9 +534,8 @@ private:
   llvm::DenseMap<Block *, SmallVector<Operation *>> kept;
   llvm::DenseMap<Value, int64_t> known;
   /// The messages of each queue, and how many the warp has received.
-  llvm::DenseMap<Value, std::vector<SmallVector<std::optional<int64_t>>>>
-      messages;
-  llvm::DenseMap<Value, size_t> received;
+  std::map<QueueKey, std::vector<SmallVector<std::optional<int64_t>>>> messages;
+  std::map<QueueKey, size_t> received;
   int64_t gridX, programX = 0;
   int64_t stepsLeft = kMostSteps;
   /// The warp whose role is executed, or -1 outside of roles.

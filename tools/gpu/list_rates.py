@@ -29,12 +29,12 @@ from blocks import (BLOCK, HEADS, LIMITS, as_lists, check, draw,
                     with_no_partial)
 from turns import event_clock, in_turns
 
-#: Of 128 queries: one block of a multiprocessor, and two.
+#: Of 128 queries: one tile of a block, and two.
 TILES = "flash, query = 128, staging = 64, persistent = 1, ping_pong = "
 ONE = TILES + "1, query_stages = 2, key = 128, stages = 4, overlap = 1"
-TWO = TILES + "1, query_stages = 2, key = 64, stages = 4, overlap = 0, blocks = 2"
+TWO = TILES + "1, query_stages = 2, key = 64, stages = 3, overlap = 1, pairs = 2"
 SCHEDULES = [
-    ONE, TWO.replace("stages = 4, overlap", "stages = 3, overlap"),
+    ONE, TWO, TWO.replace("overlap = 1", "overlap = 0"),
     TWO.replace("query_stages = 2", "query_stages = 1")]
 DENSE = [ONE.replace("query = 128", "query = 192")]
 
@@ -47,7 +47,7 @@ def short(schedule: str) -> str:
                   for part in schedule.replace("flash, ", "").split(", "))
     return " ".join(f"{key} {fields[key]}" for key in (
         "query", "key", "stages", "query_stages", "ping_pong", "overlap",
-        "blocks") if key in fields)
+        "pairs") if key in fields)
 
 
 def main() -> int:

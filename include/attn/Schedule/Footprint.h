@@ -121,7 +121,7 @@ struct RegisterBudget {
 /// One that `merges` draws tiles of several kinds.
 RegisterBudget registerBudget(int64_t consumerWarpgroups,
                               Helper helper = Helper::none, bool merges = false,
-                              int64_t blocksOfSm = 1);
+                              int64_t pairs = 1);
 
 /// The ring through which f32 comes that is split in pieces of so many rows,
 /// which divide the `keys` of a step; of wide rows as few as a swizzle has.

@@ -87,8 +87,9 @@ struct Workers {
   /// * Buffers are those of the copy engine (TMA): panels of 128 bytes of
   ///   columns.
   int64_t warpgroups = 0;
-  /// Blocks of a pipeline that share a multiprocessor.
-  int64_t blocksOfSm = 1;
+  /// Pairs of warpgroups of a block, each with a tile and with buffers of its
+  /// own.
+  int64_t pairs = 1;
   /// Warps (in a pipeline warpgroups) with the same rows.  Each takes a part of
   /// the keys of S and of the columns of O.  All of them need P, which is held
   /// in shared memory.  Row maxima are exchanged there in every step, and sums

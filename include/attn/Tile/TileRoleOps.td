@@ -154,10 +154,18 @@ def Tile_FenceAsyncOp : Tile_Op<"fence_async",
 
 def Tile_QueueOp : Tile_Op<"queue", [MemoryEffects<[MemAlloc]>]> {
   let summary = "reserves a queue that `readers` warps read";
+  let description = [{
+    With `rings` there are several queues, which share its slots: the first has
+    as many from slot 0 on, the next one those behind.  Each has a warp that
+    pushes, and so many readers.
+  }];
   let arguments = (ins StrAttr:$name,
-    ConfinedAttr<I32Attr, [IntPositive]>:$readers);
+    ConfinedAttr<I32Attr, [IntPositive]>:$readers,
+    DefaultValuedAttr<ConfinedAttr<I32Attr, [IntPositive]>, "1">:$rings);
   let results = (outs Tile_Queue:$result);
-  let assemblyFormat = "$name `readers` $readers attr-dict `:` type($result)";
+  let assemblyFormat = [{
+    $name `readers` $readers (`rings` $rings^)? attr-dict `:` type($result)
+  }];
   let hasVerifier = 1;
 }
 
@@ -165,7 +173,8 @@ def Tile_PushOp : Tile_Op<"push", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "sends a message to all readers";
   let description = [{
     Waits until all readers have popped what was in the slot.  The k-th message
-    of the kernel goes to slot k % slots; `parity` is (k / slots) % 2.
+    of the kernel goes to slot k % slots; `parity` is (k / slots) % 2.  Where
+    several queues share the slots, both are counted in each.
   }];
   let arguments = (ins Tile_Queue:$queue, I32:$slot, I32:$parity,
                        Variadic<I32>:$values);

@@ -35,7 +35,6 @@ struct RolesLowering : OpConversionPattern<RolesOp> {
     int64_t warps = 0;
     for (RoleOp role : roles)
       warps += role.getWarps();
-    warps *= blocksOfSm(op);
     choose(b, byWarpgroup(roles), group, RoleOp::kWarpsPerGroup,
            [&](ArrayRef<RoleOp> shared) {
              setRegisters(b, RoleOp(shared.front()).getRegisters(), warps);
@@ -55,14 +54,6 @@ struct RolesLowering : OpConversionPattern<RolesOp> {
   }
 
 private:
-  /// Those that share its registers.
-  static int64_t blocksOfSm(Operation *op) {
-    auto function = op->getParentOfType<LLVM::LLVMFuncOp>();
-    return function
-        ->getAttrOfType<IntegerAttr>(NVVM::NVVMDialect::getMinctasmAttrName())
-        .getInt();
-  }
-
   /// Not the aligned form: the lanes of a single-lane role's warp may come by
   /// themselves.
   static void meetCluster(Lane &b) {
@@ -103,8 +94,7 @@ private:
     choose(b, runs.drop_front(), unit, warpsOfUnit, enter);
   }
 
-  /// Asks for registers, if the launch gave each thread of so many warps of a
-  /// multiprocessor other ones.
+  /// Asks for registers, if the launch gave each thread other ones.
   static void setRegisters(Lane &b, int64_t wanted, int64_t warps) {
     int64_t given = 65536 / (32 * warps) / 8 * 8;
     if (wanted != given)

@@ -63,6 +63,7 @@ struct TensorMap {
 struct Ring {
   unsigned first, slots;
   mlir::StringRef name;
+  unsigned rings = 1; ///< queues that share the slots
 };
 
 /// `!tile.pending`: the sum, and the asynchronous read that ends with it.

@@ -12,20 +12,23 @@ Step attn::interpreter::runQueue(Warp &warp, const Instruction &in) {
   auto queue = cast<tile::QueueOp>(in.op);
   return warp.set(in, Ring{warp.block.program.firstBarrier.lookup(in.op),
                            unsigned(queue.getResult().getType().getSlots()),
-                           queue.getName()});
+                           queue.getName(), queue.getRings()});
 }
 
-static QueueState &stateOf(Warp &warp, const Ring &ring) {
-  QueueState &state = warp.block.queues[ring.first];
+/// Of the queue that has the slot, and its number there.
+static std::pair<QueueState &, int64_t> stateOf(Warp &warp, const Ring &ring,
+                                                int64_t slot) {
+  unsigned slots = ring.slots / ring.rings, number = unsigned(slot) / slots;
+  QueueState &state = warp.block.queues[ring.first + number];
   state.popped.resize(warp.block.program.warps);
-  state.messages.resize(ring.slots);
-  return state;
+  state.messages.resize(slots);
+  return {state, slot - number * slots};
 }
 
 /// False, and reported, when message `number` has another slot or parity.
 static bool checkPlace(Warp &warp, const Instruction &in, const Ring &ring,
                        int64_t number, int64_t slot, int64_t parity) {
-  int64_t slots = ring.slots;
+  int64_t slots = ring.slots / ring.rings;
   if (slot == number % slots && parity == number / slots % 2)
     return true;
   warp.report(in, "place",
@@ -39,9 +42,11 @@ static bool checkPlace(Warp &warp, const Instruction &in, const Ring &ring,
 Step attn::interpreter::runPush(Warp &warp, const Instruction &in) {
   const Ring &ring = warp.ring(in, 0);
   int64_t slot = warp.integer(in, 1), parity = warp.integer(in, 2);
-  QueueState &state = stateOf(warp, ring);
   std::optional<unsigned> full = slotOf(warp, in, ring, slot);
-  if (!full || !checkPlace(warp, in, ring, state.pushed, slot, parity))
+  if (!full)
+    return Step::stop;
+  auto [state, place] = stateOf(warp, ring, slot);
+  if (!checkPlace(warp, in, ring, state.pushed, place, parity))
     return Step::stop;
   if (state.pusher.value_or(warp.id) != warp.id)
     return warp.stop(in, "pusher",
@@ -52,9 +57,9 @@ Step attn::interpreter::runPush(Warp &warp, const Instruction &in) {
   if (Step step = barriers.wait(warp, in, *full + ring.slots, 1 - parity);
       step != Step::next)
     return step;
-  state.messages[slot].clear();
+  state.messages[place].clear();
   for (unsigned operand = 3; operand < in.operands.size(); ++operand)
-    state.messages[slot].push_back(warp.integer(in, operand));
+    state.messages[place].push_back(warp.integer(in, operand));
   ++state.pushed;
   return barriers.arrive(warp, in, *full) ? Step::next : Step::stop;
 }
@@ -62,14 +67,17 @@ Step attn::interpreter::runPush(Warp &warp, const Instruction &in) {
 Step attn::interpreter::runPop(Warp &warp, const Instruction &in) {
   const Ring &ring = warp.ring(in, 0);
   int64_t slot = warp.integer(in, 1), parity = warp.integer(in, 2);
-  QueueState &state = stateOf(warp, ring);
   std::optional<unsigned> full = slotOf(warp, in, ring, slot);
-  if (!full || !checkPlace(warp, in, ring, state.popped[warp.id], slot, parity))
+  if (!full)
+    return Step::stop;
+  auto [state, place] = stateOf(warp, ring, slot);
+  if (!checkPlace(warp, in, ring, state.popped[warp.id], place, parity))
     return Step::stop;
   Mbarriers &barriers = warp.block.mbarriers;
   if (Step step = barriers.wait(warp, in, *full, parity); step != Step::next)
     return step;
-  for (auto [result, value] : llvm::zip_equal(in.results, state.messages[slot]))
+  for (auto [result, value] :
+       llvm::zip_equal(in.results, state.messages[place]))
     warp.cell(result) = Number{value};
   ++state.popped[warp.id];
   return barriers.arrive(warp, in, *full + ring.slots) ? Step::next

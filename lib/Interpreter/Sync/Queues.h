@@ -21,6 +21,7 @@
 namespace attn::interpreter {
 
 /// A queue, by the program's number of its first barrier.
+/// A queue, of those that share slots each by itself.
 struct QueueState {
   int64_t pushed = 0;
   std::optional<unsigned> pusher;

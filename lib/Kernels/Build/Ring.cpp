@@ -7,21 +7,22 @@ using namespace attn;
 using namespace attn::tile;
 
 Ring::Ring(TileBuilder &b, StringRef name, int64_t slots, int64_t readers,
-           int64_t writers, bool inCluster)
+           int64_t writers, bool inCluster, int64_t rings)
     : slots(slots), inCluster(inCluster) {
-  auto type = MbarrierType::get(b.getContext(), slots);
+  auto type = MbarrierType::get(b.getContext(), slots * rings);
   full = MbarrierOp::create(b, type, (name + "_full").str(), uint32_t(writers));
   empty =
       MbarrierOp::create(b, type, (name + "_empty").str(), uint32_t(readers));
 }
 
-Place Place::next(TileBuilder &b, int64_t slots) const {
+Place Place::next(TileBuilder &b, int64_t slots, Scalar first) const {
   if (slots == 1)
     return {slot, parity ^ 1};
-  if (slots == 2)
-    return {slot ^ 1, parity ^ slot};
-  Scalar wraps = slot == b.i32(slots - 1);
-  return {b.select(wraps, b.i32(0), slot + 1),
+  if (slots == 2) // the first is even
+    return {slot ^ 1, parity ^ (Value(first) ? slot & b.i32(1) : slot)};
+  Scalar last = Value(first) ? first + (slots - 1) : b.i32(slots - 1);
+  Scalar wraps = slot == last;
+  return {b.select(wraps, Value(first) ? first : b.i32(0), slot + 1),
           b.select(wraps, parity ^ 1, parity)};
 }
 

@@ -22,8 +22,13 @@ struct Place {
 
   static Place reader(TileBuilder &b) { return {b.i32(0), b.i32(0)}; }
   static Place writer(TileBuilder &b) { return {b.i32(0), b.i32(1)}; }
-  /// The next place of a ring of so many slots.
-  Place next(TileBuilder &builder, int64_t slots) const;
+  /// The same place of a ring that begins with that slot, if it is given.
+  Place from(Scalar first) const {
+    return {mlir::Value(first) ? first : slot, parity};
+  }
+  /// The next place of a ring of so many slots, from the first one on if that
+  /// is not slot 0.
+  Place next(TileBuilder &builder, int64_t slots, Scalar first = {}) const;
 
   /// The place behind a loop that begins at this one, and behind one of two
   /// branches, where neither carries anything else.
@@ -49,10 +54,15 @@ public:
   /// Reserves the barriers; `readers` warps hand every slot back, `inCluster`
   /// to all blocks of their cluster, and `writers` hand it over (TMA is one).
   Ring(TileBuilder &builder, llvm::StringRef name, int64_t slots,
-       int64_t readers, int64_t writers = 1, bool inCluster = false);
+       int64_t readers, int64_t writers = 1, bool inCluster = false,
+       int64_t rings = 1);
 
+  /// Of several rings in one, each of so many slots: goes round in that one.
+  void enter(TileBuilder &builder, Scalar ring) { first = ring * slots; }
+  Place reader(TileBuilder &b) const { return Place::reader(b).from(first); }
+  Place writer(TileBuilder &b) const { return Place::writer(b).from(first); }
   Place next(TileBuilder &builder, Place place) const {
-    return place.next(builder, slots);
+    return place.next(builder, slots, first);
   }
   void awaitFull(TileBuilder &builder, Place place) const;
   void awaitEmpty(TileBuilder &builder, Place place) const;
@@ -92,6 +102,7 @@ public:
 private:
   int64_t slots = 1;
   bool inCluster = false;
+  Scalar first; ///< slot, unless that is 0
   mlir::Value full, empty;
 };
 

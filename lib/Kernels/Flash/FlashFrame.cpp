@@ -32,9 +32,8 @@ FlashFrame::FlashFrame(TileBuilder &b, const KernelRequest &request)
       overlap(request.tiles.get("overlap") != 0),
       pingPong(request.tiles.get("ping_pong") != 0),
       persistent(request.tiles.get("persistent") != 0),
-      groups(query / kGroupRows),
-      budget(registerBudget(groups, helper, /*merges=*/false,
-                            request.tiles.get("blocks", 1))),
+      groups(query / kGroupRows), pairs(request.tiles.get("pairs", 1)),
+      budget(registerBudget(groups, helper, /*merges=*/false, pairs)),
       helperWarps(budget.helperWarps()),
       dim(llvm::alignTo(problem.headDim,
                         splits ? kColumns
@@ -87,7 +86,7 @@ KernelOp FlashFrame::declare() {
   Scoring::declare(arguments, b, request);
   declareProblem(arguments, b, problem.mask);
   KernelOp kernel = arguments.createKernel(
-      b, request, kWarpsPerGroup * (groups + budget.others));
+      b, request, kWarpsPerGroup * (groups * pairs + budget.others));
   reserve();
   queries = arguments.get(b, "queries");
   band.emplace(b, arguments, problem.mask);
@@ -114,18 +113,27 @@ Value FlashFrame::emptyMap(Role rows) const {
 
 Tile FlashFrame::pop(Place message) const { return popTile(b, queue, message); }
 
+void FlashFrame::enter(Scalar pair) {
+  if (pairs == 1)
+    return;
+  for (Ring *ring : {&ringQ, &ringK, &ringV, &ringLoadedK, &ringLoadedV})
+    ring->enter(b, pair);
+  queue.first = pair * kTileMessages;
+}
+
 TileQueue FlashFrame::queueFor(int64_t readers) const {
   if (problem.isListed())
-    return tileQueueOfLists(b, readers, arguments.get(b, "heads"));
+    return tileQueueOfLists(b, readers, arguments.get(b, "heads"), pairs);
   if (problem.ragged)
     return tileQueueOfSequences(b, readers, /*areKeys=*/false,
-                                parts.areSeveral());
-  return tileQueueOf(b, arguments, problem.place, readers, parts.areSeveral());
+                                parts.areSeveral(), pairs);
+  return tileQueueOf(b, arguments, problem.place, readers, parts.areSeveral(),
+                     pairs);
 }
 
 TileOrder FlashFrame::order() const {
   TileOrder whole(b, arguments, problem, heads.rows,
-                  request.sms * request.minBlocksPerSm, request.l2Bytes,
+                  request.sms * request.minBlocksPerSm * pairs, request.l2Bytes,
                   heads.heads);
   return parts.areSeveral() ? whole.inParts(parts) : whole;
 }
@@ -134,8 +142,8 @@ void FlashFrame::reserve() {
   auto alloc = [&](StringRef name, int64_t stages, int64_t rows,
                    int64_t columns, Type element,
                    SmemLayout layout = SmemLayout::sw128) -> Value {
-    auto type =
-        SmemType::get(b.getContext(), stages, rows, columns, element, layout);
+    auto type = SmemType::get(b.getContext(), stages * pairs, rows, columns,
+                              element, layout);
     return AllocOp::create(b, type, name);
   };
   auto allocFactor = [&](StringRef name, int64_t stages, int64_t rows,
@@ -170,9 +178,13 @@ void FlashFrame::reserve() {
     return;
   }
   reserveStaging();
-  ringQ = Ring(b, "query", queryStages, readers);
-  ringLoadedK = ringK = Ring(b, "key", stages, readers);
-  ringLoadedV = Ring(b, "value", stages, transposes ? helperWarps : readers);
+  auto ring = [&](StringRef name, int64_t slots, int64_t readers) {
+    return Ring(b, name, slots, readers, /*writers=*/1, /*inCluster=*/false,
+                pairs);
+  };
+  ringQ = ring("query", queryStages, readers);
+  ringLoadedK = ringK = ring("key", stages, readers);
+  ringLoadedV = ring("value", stages, transposes ? helperWarps : readers);
   ringV = transposes ? Ring(b, "value_transposed", stages, readers,
                             /*writers=*/helperWarps)
                      : ringLoadedV;
@@ -208,7 +220,7 @@ void FlashFrame::reserveStaging() {
   if (staging == 0)
     return;
   auto alloc = [&](StringRef name, int64_t columns) -> Value {
-    auto type = SmemType::get(b.getContext(), 1, query, columns,
+    auto type = SmemType::get(b.getContext(), 1, query * pairs, columns,
                               outputElement(), SmemLayout::sw128);
     return AllocOp::create(b, type, name);
   };

@@ -32,6 +32,8 @@ struct FlashFrame {
   /// What boxes of queries, or of keys and values, that have no rows are loaded
   /// by; null where all have some.
   mlir::Value emptyMap(Role rows) const;
+  /// From here on a role works for that pair, and goes round in its rings.
+  void enter(Scalar pair);
   /// Receives a tile; everybody but the producer does.
   Tile pop(Place message) const;
   /// Whether warps beside the producer rewrite what it loads.
@@ -57,7 +59,8 @@ struct FlashFrame {
   int64_t query, key, stages, queryStages, staging;
   RowsOfHeads heads; ///< whose rows a tile has
   bool overlap, pingPong, persistent;
-  int64_t groups; ///< consumer warpgroups
+  int64_t groups; ///< consumer warpgroups of a tile
+  int64_t pairs;  ///< of them that a block has, each with a tile and rings
   RegisterBudget budget;
   int64_t helperWarps; ///< of a kernel with a helper
   int64_t dim, dimV;   ///< head dimensions, padded
@@ -97,8 +100,8 @@ private:
 };
 
 /// The producer (FlashProducer.cpp): draws tiles, tells the other roles, starts
-/// every load.
-void produceTiles(const FlashFrame &frame);
+/// every load.  Every pair has one.
+void produceTiles(const FlashFrame &frame, int64_t pair = 0);
 
 /// The transposer (FlashTransposer.cpp): writes the transpose of every block of
 /// values.

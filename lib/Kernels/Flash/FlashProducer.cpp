@@ -19,27 +19,28 @@ namespace {
 
 class Producer {
 public:
-  explicit Producer(const FlashFrame &frame)
-      : f(frame), b(frame.b), order(frame.order()) {}
+  Producer(const FlashFrame &frame, int64_t pair)
+      : f(frame), b(frame.b), order(frame.order().ofWorker(pair, f.pairs)) {}
 
   void produce() {
     Tile first = f.blocks->drawn(order.first(b, f.arguments, f.persistent));
-    Place writer = Place::writer(b), message = Place::reader(b);
+    Place writer = f.ringLoadedK.writer(b), query = f.ringQ.writer(b),
+          message = f.queue.reader(b);
     pushTile(b, f.queue, message, first);
     like = first;
     // Of sequences there may be none that has rows.
     auto load = [&] {
       KeyWalk walk = f.blocks->walkOf(b, first);
       loadKey(writer, first, keyHead(first), walk.first());
-      loadQuery(writer, first);
+      loadQuery(query, first);
     };
-    if (f.problem.ragged)
+    if (f.problem.ragged || f.pairs > 1)
       b.when(b.i32(-1) < first.row, load);
     else
       load();
 
-    Place k = f.ringLoadedK.next(b, writer), q = f.ringQ.next(b, writer);
-    message = message.next(b, kTileMessages);
+    Place k = f.ringLoadedK.next(b, writer), q = f.ringQ.next(b, query);
+    message = f.queue.next(b, message);
     SmallVector<Value> init = first.numbers();
     init.append({k.slot, k.parity, writer.slot, writer.parity, q.slot, q.parity,
                  message.slot, message.parity});
@@ -134,7 +135,7 @@ private:
     k = f.ringLoadedK.next(b, k);
     v = f.ringLoadedV.next(b, v);
     q = f.ringQ.next(b, q);
-    message = message.next(b, kTileMessages);
+    message = f.queue.next(b, message);
     SmallVector<Value> result = next.numbers();
     result.append({k.slot, k.parity, v.slot, v.parity, q.slot, q.parity,
                    message.slot, message.parity});
@@ -158,4 +159,6 @@ private:
 
 } // namespace
 
-void attn::produceTiles(const FlashFrame &frame) { Producer(frame).produce(); }
+void attn::produceTiles(const FlashFrame &frame, int64_t pair) {
+  Producer(frame, pair).produce();
+}

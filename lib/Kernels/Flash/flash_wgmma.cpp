@@ -32,9 +32,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Flash/FlashFrame.h"
+#include "Flash/FlashConsumer.h"
 #include "Flash/PartsMerge.h"
-#include "Pipe/Epilogue.h"
 #include "Pipe/PartProducts.h"
 #include "Pipe/Turns.h"
 #include "Region/OperandScale.h"
@@ -49,28 +48,42 @@ using namespace attn::tile;
 
 namespace {
 
-class FlashWgmma : FlashFrame {
+class FlashWgmma : FlashConsumer {
 public:
   FlashWgmma(TileBuilder &b, const KernelRequest &request)
-      : FlashFrame(b, request) {}
+      : FlashConsumer(b, request) {}
 
   KernelOp build() {
     KernelOp kernel = declare();
     warp = b.warpId();
 
     b.roles([&] {
-      b.role("producer", producerWarps(), budget.producer, /*singleLane=*/true,
-             [&] { splits ? landOperands(*this) : produceTiles(*this); });
+      if (pairs > 1)
+        produceForPairs();
+      else
+        b.role("producer", producerWarps(), budget.producer,
+               /*singleLane=*/true,
+               [&] { splits ? landOperands(*this) : produceTiles(*this); });
       if (hasHelper())
         b.role(nameOfHelper(), helperWarps, budget.producer,
                /*singleLane=*/false, [&] { help(); });
-      b.role("consumer", kWarpsPerGroup * groups, budget.consumer,
+      b.role("consumer", kWarpsPerGroup * groups * pairs, budget.consumer,
              /*singleLane=*/false, [&] { consume(); });
     });
     return kernel;
   }
 
 private:
+  /// Each from a warp of its own.
+  void produceForPairs() {
+    for (int64_t pair = 0; pair < pairs; ++pair)
+      b.role(("producer_" + Twine(pair)).str(), kWarpsPerGroup / pairs,
+             budget.producer, /*singleLane=*/true, [&] {
+               enter(b.i32(pair));
+               produceTiles(*this, pair);
+             });
+  }
+
   StringRef nameOfHelper() const {
     return splits ? "splitter" : widens ? "widener" : "transposer";
   }
@@ -194,22 +207,22 @@ private:
   }
 
   void consume() {
-    group = warp / kWarpsPerGroup - budget.others;
-    groupRow = group * kGroupRows;
-    warpRow = groupRow + (warp % kWarpsPerGroup) * kWarpRows;
+    beginConsumer();
     if (pingPong)
-      turns = Turns(b, group, groups);
+      turns = Turns(b, group, groups, firstGroup);
     if (!scoring.scalesTiles())
       softmax.emplace(softmaxOf({}));
 
-    Place start = Place::reader(b);
-    Tile first = like = pop(start);
-    Place message = start.next(b, kTileMessages);
+    Place message = queue.reader(b), start = ringQ.reader(b);
+    Tile first = like = pop(message);
+    message = queue.next(b, message);
     Value zeroRow = b.fill(b.f32(0), b.rowType(kWarpRows));
     Value zeroSum = b.fill(b.f32(0), b.rowType(kWarpRows, /*partial=*/true));
     zeroWeights = factorOf(b.fill(b.f32(0), b.accType(kWarpRows, key)));
-    State state{
-        start, start, {zeroRow, zeroSum, b.boolean(false)}, zeroWeights};
+    State state{ringK.reader(b),
+                ringV.reader(b),
+                {zeroRow, zeroSum, b.boolean(false)},
+                zeroWeights};
     SmallVector<Value> init = first.numbers();
     tileNumbers = init.size();
     init.append({start.slot, start.parity, message.slot, message.parity,
@@ -244,7 +257,7 @@ private:
       ringQ.release(b, q);
 
     Tile next = pop(message);
-    message = message.next(b, kTileMessages);
+    message = queue.next(b, message);
     Place nextQ = ringQ.next(b, q);
     LazySoftmax::End end;
     auto finish = [&] {
@@ -326,19 +339,6 @@ private:
         *place = {b.wrap(places[at]), b.wrap(places[at + 1])};
         at += 2;
       }
-  }
-
-  /// The tile as this warp has it: of the head of its rows.
-  Tile ownOf(const Tile &tile) {
-    Tile own = tile;
-    if (heads.areSeveral())
-      own.head = tile.head + heads.of(b, tile, queries, warpRow).head;
-    return own;
-  }
-  /// The first of its rows, counted from those of the tile.
-  Scalar queryOf(const Tile &tile) {
-    return heads.areSeveral() ? heads.of(b, tile, queries, warpRow).query
-                              : warpRow;
   }
 
   Scoring::Rows rowsOf(const Tile &all) {
@@ -519,67 +519,10 @@ private:
     return {k, v, state.rows, zeroWeights};
   }
 
-  void storeTile(ValueRange output, const LazySoftmax::End &end,
-                 const Tile &tile) {
-    if (parts.areSeveral())
-      return storeKeyPart(output, end, tile);
-    if (splits)
-      storeParts(output, end.inverse, tile);
-    else
-      storeStaged(output.front(), end.inverse, tile);
-    if (problem.lse)
-      storeLse(b, arguments, end.lse, ownOf(tile), queries,
-               tile.row + queryOf(tile));
-  }
-
-  /// From registers: their pairs of f32 fill sectors.
-  void storeParts(ValueRange output, Value inverse, const Tile &tile) {
-    auto type = ViewType::get(b.getContext(), problem.headDimV, outputElement(),
-                              request.alignmentOf("o"));
-    storeParts(output, inverse, tile,
-               arguments.view(b, "o", type, tile.batch, tile.head,
-                              tile.isOfSequence() ? tile.queries : queries,
-                              /*column=*/Scalar(), tile.firstQuery));
-  }
-  void storeParts(ValueRange output, Value inverse, const Tile &tile,
-                  Value view) {
-    for (auto [part, sum] : llvm::enumerate(output))
-      StoreFragmentOp::create(b, scaleRows(b, sum, inverse), view,
-                              tile.row + queryOf(tile),
-                              b.i32(int64_t(part) * kSumColumns));
-  }
-
-  /// Of a part of the keys, O and LSE in f32.
-  void storeKeyPart(ValueRange output, const LazySoftmax::End &end,
-                    const Tile &tile) {
-    KeyParts::Owner owner = KeyParts::ownerOf(ownOf(tile));
-    storeParts(output, end.inverse, tile,
-               parts.output(b, arguments, problem, owner));
-    StoreRowOp::create(b, end.lse.high, parts.lse(b, arguments, owner),
-                       tile.row + queryOf(tile));
-  }
-
-  void storeStaged(Value output, Value inverse, const Tile &tile) {
-    Strips strips{buffersO,
-                  map("o"),
-                  groupRow,
-                  warpRow,
-                  warp % kWarpsPerGroup == b.i32(0),
-                  /*barrier=*/group + (1 + groups)};
-    if (heads.areSeveral()) {
-      strips.ofHeads = &heads;
-      strips.queries = queries;
-    }
-    storeOutputAsync(b, average(b, output, inverse, outputElement()), strips,
-                     tile);
-  }
-
   std::optional<LazySoftmax> softmax;
-  Scalar warp;
-  Scalar group, groupRow, warpRow; // consumers
-  Tile like;                       // consumers: the form of all tiles
-  size_t tileNumbers = 0;          // consumers: of a tile, as it is carried
-  Turns turns;                     // consumers
+  Tile like;              // consumers: the form of all tiles
+  size_t tileNumbers = 0; // consumers: of a tile, as it is carried
+  Turns turns;            // consumers
   SmallVector<Value> zeroWeights;
 };
 

@@ -13,7 +13,7 @@ static constexpr int64_t kNumbers = 4;
 
 Value attn::stepQueue(TileBuilder &b, int64_t readers) {
   auto type = QueueType::get(b.getContext(), kStepMessages, kNumbers);
-  return QueueOp::create(b, type, "step", uint32_t(readers));
+  return QueueOp::create(b, type, "step", uint32_t(readers), /*rings=*/1);
 }
 
 //===----------------------------------------------------------------------===//

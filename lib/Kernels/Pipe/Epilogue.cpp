@@ -21,14 +21,19 @@ void attn::storeOutput(TileBuilder &b, ValueRange parts, Value inverse,
   CopyOutOp::create(b, staging, warpRow, view, row, uint32_t(rows));
 }
 
+/// Where a row of the tile is staged.
+static Scalar stagedRow(const Strips &strips, Scalar row) {
+  return Value(strips.firstStaged) ? strips.firstStaged + row : row;
+}
+
 /// Starts storing a warpgroup's rows of a strip.
 static void storeStrip(TileBuilder &b, const Strips &strips, const Tile &tile,
                        Value staging, Scalar column) {
   if (!strips.ofHeads) {
     Corner corner =
         Corner::ofQueries(b, strips.map, tile, tile.row + strips.groupRow);
-    TmaStoreOp::create(b, staging, strips.groupRow, strips.map, corner.batch,
-                       tile.head, corner.row, column);
+    TmaStoreOp::create(b, staging, stagedRow(strips, strips.groupRow),
+                       strips.map, corner.batch, tile.head, corner.row, column);
     return;
   }
   // Of every head, a box.
@@ -37,8 +42,8 @@ static void storeStrip(TileBuilder &b, const Strips &strips, const Tile &tile,
     Scalar row = strips.groupRow + first;
     RowsOfHeads::Place at = strips.ofHeads->of(b, tile, strips.queries, row);
     Corner corner = Corner::ofQueries(b, strips.map, tile, tile.row + at.query);
-    TmaStoreOp::create(b, staging, row, strips.map, corner.batch,
-                       tile.head + at.head, corner.row, column);
+    TmaStoreOp::create(b, staging, stagedRow(strips, row), strips.map,
+                       corner.batch, tile.head + at.head, corner.row, column);
   }
 }
 
@@ -61,7 +66,7 @@ void attn::storeOutputAsync(TileBuilder &b, Value output, const Strips &strips,
     if (columns != type.getColumns())
       strip = ExtractOp::create(b, b.accType(type.getRows(), columns), output,
                                 uint64_t(column));
-    StoreMatrixOp::create(b, strip, staging, strips.warpRow);
+    StoreMatrixOp::create(b, strip, staging, stagedRow(strips, strips.warpRow));
     FenceAsyncOp::create(b);
     BarSyncOp::create(b, strips.barrier, uint32_t(kWarpsPerGroup));
     b.when(strips.leads, [&] {

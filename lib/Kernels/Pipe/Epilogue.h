@@ -30,6 +30,7 @@ struct Strips {
   Scalar groupRow, warpRow; ///< rows of the warpgroup and of the warp in a tile
   Scalar leads;             ///< whether the warp starts the warpgroup's stores
   Scalar barrier;           ///< named barrier of the warpgroup
+  Scalar firstStaged = {};  ///< row of the tile's, where tiles share staging
   Scalar column = {};       ///< of the output, where its first strip goes
   /// Where a tile has those of several heads: which, and of how many queries.
   const RowsOfHeads *ofHeads = nullptr;

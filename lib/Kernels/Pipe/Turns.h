@@ -17,10 +17,17 @@ class Turns {
 public:
   /// Nobody waits.
   Turns() = default;
-  /// For warpgroup number `group` out of so many; the first gets its turn.
-  Turns(TileBuilder &b, Scalar group, int64_t groups)
-      : isOn(true), mine(group + 1) {
-    next = b.select(group == b.i32(groups - 1), b.i32(1), group + 2);
+  /// For warpgroup number `group` out of so many; the first gets its turn.  Of
+  /// several rounds of them in a block, the one whose first has that number.
+  Turns(TileBuilder &b, Scalar group, int64_t groups, Scalar first = {})
+      : isOn(true), ofFirst(b.i32(1)) {
+    Scalar inBlock = group;
+    if (mlir::Value(first)) {
+      ofFirst = first + 1;
+      inBlock = first + group;
+    }
+    mine = inBlock + 1;
+    next = b.select(group == b.i32(groups - 1), ofFirst, inBlock + 2);
     b.when(group == b.i32(0), [&] { come(b, mine); });
   }
 
@@ -47,7 +54,7 @@ public:
                  int64_t stages) const {
     Scalar above = next.above;
     if (isOn)
-      above = above + b.select(mine == b.i32(1), b.i32(0), b.i32(1));
+      above = above + b.select(mine == ofFirst, b.i32(0), b.i32(1));
     return group.below + b.max(above, b.i32(1)) < b.i32(stages + 1);
   }
 
@@ -59,7 +66,7 @@ private:
   }
 
   bool isOn = false;
-  Scalar mine, next;
+  Scalar ofFirst, mine, next; ///< barriers
 };
 
 } // namespace attn

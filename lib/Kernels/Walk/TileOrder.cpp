@@ -329,7 +329,7 @@ BlockOfHead BlockOfHead::of(TileBuilder &b, Scalar inGrid, Scalar ofHead,
 Scalar TileOrder::draws(TileBuilder &b) const {
   // Every block finds the end once, and where first tiles are not drawn there
   // are as many numbers less.
-  return drawsAll ? count + b.gridSize(0) : count;
+  return drawsAll ? count + numberOfWorkers(b) : count;
 }
 
 Scalar TileOrder::draw(TileBuilder &b, const Arguments &arguments) const {
@@ -337,7 +337,16 @@ Scalar TileOrder::draw(TileBuilder &b, const Arguments &arguments) const {
 }
 
 Tile TileOrder::ofDrawn(TileBuilder &b, Scalar number) const {
-  return at(b, drawsAll ? number : number + b.gridSize(0));
+  return at(b, drawsAll ? number : number + numberOfWorkers(b));
+}
+
+Scalar TileOrder::numberOfWorker(TileBuilder &b) const {
+  Scalar block = b.programId(0);
+  return worker > 0 ? block + b.gridSize(0) * worker : block;
+}
+
+Scalar TileOrder::numberOfWorkers(TileBuilder &b) const {
+  return workers > 1 ? b.gridSize(0) * workers : b.gridSize(0);
 }
 
 Tile TileOrder::drawNext(TileBuilder &b, const Arguments &arguments) const {
@@ -348,7 +357,7 @@ Tile TileOrder::first(TileBuilder &b, const Arguments &arguments,
                       bool goesOn) const {
   if (drawsAll)
     return drawNext(b, arguments);
-  Tile tile = at(b, b.programId(0));
+  Tile tile = at(b, numberOfWorker(b));
   if (goesOn)
     return orNextWithRows(b, arguments, tile);
   if (ragged)

@@ -134,6 +134,14 @@ public:
     return order;
   }
 
+  /// The same for one of several who take tiles in every block.
+  TileOrder ofWorker(int64_t worker, int64_t workers) const {
+    TileOrder order = *this;
+    order.worker = worker;
+    order.workers = workers;
+    return order;
+  }
+
   Scalar count;
 
 private:
@@ -196,7 +204,12 @@ private:
   Tile orNextWithRows(TileBuilder &builder, const Arguments &arguments,
                       const Tile &tile) const;
 
-  int64_t tileRows, rowHeads, parts = 1;
+  /// Of those who take tiles without drawing them: which one this is, and how
+  /// many they are.
+  Scalar numberOfWorker(TileBuilder &builder) const;
+  Scalar numberOfWorkers(TileBuilder &builder) const;
+
+  int64_t tileRows, rowHeads, parts = 1, worker = 0, workers = 1;
   std::optional<RaggedRows> ragged;
   bool hasSections, startsAtEnd, drawsAll, hasLanes;
   bool takesFirstRows; ///< of all heads before the others

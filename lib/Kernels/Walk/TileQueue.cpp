@@ -63,31 +63,40 @@ attn::Tile attn::Tile::none(TileBuilder &b) const {
   return like(b, all);
 }
 
-Value attn::tileQueue(TileBuilder &b, int64_t readers, bool hasParts) {
-  auto type = QueueType::get(b.getContext(), kTileMessages, hasParts ? 4 : 3);
-  return QueueOp::create(b, type, "tile", uint32_t(readers));
+Place TileQueue::next(TileBuilder &b, Place message) const {
+  return message.next(b, kTileMessages, first);
+}
+
+Value attn::tileQueue(TileBuilder &b, int64_t readers, bool hasParts,
+                      int64_t queues) {
+  auto type =
+      QueueType::get(b.getContext(), kTileMessages * queues, hasParts ? 4 : 3);
+  return QueueOp::create(b, type, "tile", uint32_t(readers), uint32_t(queues));
 }
 
 TileQueue attn::tileQueueOfSequences(TileBuilder &b, int64_t readers,
-                                     bool areKeys, bool hasParts) {
+                                     bool areKeys, bool hasParts,
+                                     int64_t queues) {
   assert(!(areKeys && hasParts) && "parts are of walks over keys");
-  auto type = QueueType::get(b.getContext(), kTileMessages,
+  auto type = QueueType::get(b.getContext(), kTileMessages * queues,
                              kNumbersOfSequences + (areKeys || hasParts));
-  TileQueue queue(QueueOp::create(b, type, "tile", uint32_t(readers)));
+  TileQueue queue(
+      QueueOp::create(b, type, "tile", uint32_t(readers), uint32_t(queues)));
   queue.hasFirstKey = areKeys;
   queue.hasPart = hasParts;
   return queue;
 }
 
-TileQueue attn::tileQueueOfLists(TileBuilder &b, int64_t readers,
-                                 Scalar heads) {
-  TileQueue queue(tileQueue(b, readers, /*hasParts=*/true));
+TileQueue attn::tileQueueOfLists(TileBuilder &b, int64_t readers, Scalar heads,
+                                 int64_t queues) {
+  TileQueue queue(tileQueue(b, readers, /*hasParts=*/true, queues));
   queue.heads = heads;
   return queue;
 }
 
-TileQueue attn::tileQueueOfUsed(TileBuilder &b, int64_t readers, Scalar heads) {
-  TileQueue queue(tileQueue(b, readers, /*hasParts=*/true));
+TileQueue attn::tileQueueOfUsed(TileBuilder &b, int64_t readers, Scalar heads,
+                                int64_t queues) {
+  TileQueue queue(tileQueue(b, readers, /*hasParts=*/true, queues));
   queue.heads = heads;
   queue.hasUsedKeys = true;
   return queue;
@@ -95,11 +104,11 @@ TileQueue attn::tileQueueOfUsed(TileBuilder &b, int64_t readers, Scalar heads) {
 
 TileQueue attn::tileQueueOf(TileBuilder &b, const Arguments &arguments,
                             const Placement &place, int64_t readers,
-                            bool hasParts) {
+                            bool hasParts, int64_t queues) {
   if (!place.any())
-    return tileQueue(b, readers, hasParts);
-  return tileQueueOfUsed(b, readers,
-                         hasParts ? arguments.get(b, Role::heads) : Scalar());
+    return tileQueue(b, readers, hasParts, queues);
+  Scalar heads = hasParts ? arguments.get(b, Role::heads) : Scalar();
+  return tileQueueOfUsed(b, readers, heads, queues);
 }
 
 void attn::pushTile(TileBuilder &b, const TileQueue &queue, Place message,

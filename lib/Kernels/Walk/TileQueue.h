@@ -44,7 +44,11 @@ struct TileQueue {
   TileQueue() = default;
   TileQueue(mlir::Value queue) : queue(queue) {}
 
+  Place reader(TileBuilder &b) const { return Place::reader(b).from(first); }
+  Place next(TileBuilder &builder, Place message) const;
+
   mlir::Value queue;
+  Scalar first;             ///< message, of several queues in one
   Scalar heads;             ///< of a batch entry, where those are one number
   bool hasUsedKeys = false; ///< behind its part, if it has one
   bool hasFirstKey = false; ///< of sequences, for who stores rows of keys
@@ -52,20 +56,25 @@ struct TileQueue {
 };
 
 /// The queue through which a producer tells `readers` warps of tiles, of parts
-/// as well if there are any, and how many its slots hold.
+/// as well if there are any, and how many its slots hold.  There may be several
+/// such queues side by side.
 inline constexpr int64_t kTileMessages = 2;
 mlir::Value tileQueue(TileBuilder &builder, int64_t readers,
-                      bool hasParts = false);
+                      bool hasParts = false, int64_t queues = 1);
 /// The same of tiles of ragged sequences, and of their keys, or of parts.
 TileQueue tileQueueOfSequences(TileBuilder &builder, int64_t readers,
-                               bool areKeys = false, bool hasParts = false);
+                               bool areKeys = false, bool hasParts = false,
+                               int64_t queues = 1);
 /// The same with the steps of lists, for so many heads.
-TileQueue tileQueueOfLists(TileBuilder &builder, int64_t readers, Scalar heads);
+TileQueue tileQueueOfLists(TileBuilder &builder, int64_t readers, Scalar heads,
+                           int64_t queues = 1);
 /// The same with used keys; of parts as well, with so many heads.
-TileQueue tileQueueOfUsed(TileBuilder &builder, int64_t readers, Scalar heads);
+TileQueue tileQueueOfUsed(TileBuilder &builder, int64_t readers, Scalar heads,
+                          int64_t queues = 1);
 /// Of tiles of all keys or, where a cache says which are used, of those.
 TileQueue tileQueueOf(TileBuilder &builder, const Arguments &arguments,
-                      const Placement &place, int64_t readers, bool hasParts);
+                      const Placement &place, int64_t readers, bool hasParts,
+                      int64_t queues = 1);
 void pushTile(TileBuilder &builder, const TileQueue &queue, Place message,
               const Tile &tile);
 Tile popTile(TileBuilder &builder, const TileQueue &queue, Place message);

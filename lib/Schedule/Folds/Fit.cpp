@@ -29,20 +29,15 @@ public:
                      machine.maxClusterSize);
     if (together > machine.sms)
       return exceeds("blocks at once", together, machine.name, machine.sms);
-    Footprint space = gridFootprint(grid, problem, machine);
-    int64_t blocks = grid.workers.blocksOfSm;
-    if (int64_t most = mostSmemBytes(grid, machine); space.smemBytes > most)
-      return exceeds("bytes of shared memory", space.smemBytes,
-                     "each of " + std::to_string(blocks) + " blocks of " +
-                         machine.name,
-                     most);
-    int64_t needed = space.registersPerThread;
+    int64_t needed = gridFootprint(grid, problem, machine).registersPerThread;
     if (needed > budget.consumer)
-      return exceeds("registers per thread", needed,
-                     "each of " + std::to_string(grid.workers.warpgroups) +
-                         " warpgroups",
-                     budget.consumer);
-    return checkRegisters(blocks * registersOfBlock(grid, budget));
+      return exceeds(
+          "registers per thread", needed,
+          "each of " +
+              std::to_string(grid.workers.pairs * grid.workers.warpgroups) +
+              " warpgroups",
+          budget.consumer);
+    return checkRegisters(registersOfBlock(grid, budget));
   }
 
   /// Of one block.

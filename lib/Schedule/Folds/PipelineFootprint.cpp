@@ -11,6 +11,9 @@
 // part and, behind those of the rings, a pair of barriers of its own.  So it
 // has where results leave from the places of own rows.
 //
+// Where a block has several pairs of warpgroups every array has a part for each
+// of them, one behind the other.
+//
 // A pipeline of products has its one ring first, of pairs of factors, and a
 // staging buffer as wide or of less (Staging.h), with a part for every
 // warpgroup and a pair of barriers for each of its slots, unless everything
@@ -137,15 +140,17 @@ public:
   int64_t registers;
 
   int64_t smemBytes() const {
-    int64_t total = roundUp(buffers, kSwizzleBytes) + staging;
+    int64_t tiles = how.workers.pairs;
+    int64_t total = tiles * (roundUp(buffers, kSwizzleBytes) + staging);
     for (int64_t stages : rings)
       for (int side = 0; side < 2; ++side)
-        total = roundUp(total, kBarrierAlignment) + stages * kBarrierBytes;
+        total =
+            roundUp(total, kBarrierAlignment) + tiles * stages * kBarrierBytes;
     if (told > 0)
       total = roundUp(total, kBarrierAlignment) + told * kBarrierBytes;
-    total = roundUp(total, kBarrierAlignment) + kQueueBytes;
+    total = roundUp(total, kBarrierAlignment) + tiles * kQueueBytes;
     if (problem.ragged)
-      total += kQueueBytesOfSequences;
+      total += tiles * kQueueBytesOfSequences;
     // Who multiplies plain products walks along lists by himself.
     bool hasSteps = problem.isListed() && !how.workers.isOfProducts &&
                     problem.direction == Direction::backward;
@@ -478,7 +483,7 @@ private:
             // P, in the type of V, while the next scores come to be; what is
             // spilled leaves piece by piece, and what is held takes the place
             // of S.
-            bool isBeside = how.order.overlaps || how.workers.blocksOfSm == 1;
+            bool isBeside = how.order.overlaps || how.workers.pairs == 1;
             if (isBeside && !leaves(nodes, Tensor::P) &&
                 !holds(nodes, Tensor::P))
               held += weights(columns(softmax.tensor, steps));
@@ -529,14 +534,8 @@ int64_t heldDescriptors(const Grid &grid, const Problem &problem) {
 } // namespace
 
 int64_t attn::registersOfBlock(const Grid &grid, const RegisterBudget &budget) {
-  return 128 * (grid.workers.warpgroups * budget.consumer +
-                budget.others * budget.producer);
-}
-
-int64_t attn::mostSmemBytes(const Grid &grid, const Machine &machine) {
-  int64_t share = machine.smemBytesPerSm / grid.workers.blocksOfSm;
-  return std::min(machine.smemBytesPerBlock,
-                  share - machine.smemBytesReservedPerBlock());
+  int64_t consumers = grid.workers.pairs * grid.workers.warpgroups;
+  return 128 * (consumers * budget.consumer + budget.others * budget.producer);
 }
 
 Footprint attn::pipelineFootprint(const Grid &grid,
@@ -547,13 +546,13 @@ Footprint attn::pipelineFootprint(const Grid &grid,
   Footprint result;
   result.smemBytes = space.smemBytes();
   result.registersPerThread = space.registers + heldDescriptors(grid, problem);
-  result.threads = 128 * (grid.workers.warpgroups + budget.others);
-  // The budget is for a whole multiprocessor, or for that part of it.
-  int64_t blocks = grid.workers.blocksOfSm;
-  bool fits = result.smemBytes <= mostSmemBytes(grid, machine) &&
+  int64_t warpgroups = grid.workers.pairs * grid.workers.warpgroups;
+  result.threads = 128 * (warpgroups + budget.others);
+  // The budget is for a whole multiprocessor.
+  bool fits = result.smemBytes <= machine.smemBytesPerBlock &&
               result.registersPerThread <= budget.consumer &&
-              blocks * result.threads <= machine.maxThreadsPerSm &&
-              blocks * registersOfBlock(grid, budget) <= machine.registersPerSm;
-  result.blocksPerSm = fits ? blocks : 0;
+              result.threads <= machine.maxThreadsPerSm &&
+              registersOfBlock(grid, budget) <= machine.registersPerSm;
+  result.blocksPerSm = fits ? 1 : 0;
   return result;
 }

@@ -18,9 +18,6 @@ bool splitsFactors(const Grid &grid, const Problem &problem);
 RegisterBudget budgetOf(const Grid &grid, const Problem &problem);
 /// Those of a launch, for all that its blocks do.
 RegisterBudget budgetOf(const Schedule::Launch &launch, const Problem &problem);
-/// Bytes of shared memory that a block may have beside the others of its
-/// multiprocessor.
-int64_t mostSmemBytes(const Grid &grid, const Machine &machine);
 /// All registers that these have.
 int64_t registersOfBlock(const Grid &grid, const RegisterBudget &budget);
 

@@ -19,11 +19,12 @@ using namespace attn;
 /// blocks of score_spill too, they were by 3 to 8; merged with outputs, 40 were
 /// by 24 under a window: 72 + 2·216 = 504. Consumers of merged gradients keep P
 /// beside dP in 224: 56 + 2·224 = 504, where 40 for the producer were too few
-/// by 58 words, 56 are by 17.
+/// by 58 words, 56 are by 17.  Two pairs of consumers begin with 96 for each of
+/// 640 threads, which is 480: 24 + 4·112 = 472.
 RegisterBudget attn::registerBudget(int64_t consumerWarpgroups, Helper helper,
-                                    bool merges, int64_t blocksOfSm) {
-  if (blocksOfSm == 2)
-    return {24, 104};
+                                    bool merges, int64_t pairs) {
+  if (pairs == 2)
+    return {24, 112};
   if (merges && helper == Helper::transposer)
     return {72, 216};
   if (merges)
@@ -80,7 +81,7 @@ static Helper helperOf(const Grid &grid, const Problem &problem) {
 static RegisterBudget budget(const Grid &grid, const Problem &problem,
                              bool isMerged) {
   return registerBudget(grid.workers.warpgroups, helperOf(grid, problem),
-                        isMerged, grid.workers.blocksOfSm);
+                        isMerged, grid.workers.pairs);
 }
 
 RegisterBudget attn::budgetOf(const Grid &grid, const Problem &problem) {

@@ -23,9 +23,9 @@
 // f32 and with an LSE, and a second launch makes it whole.  Both forms have one
 // with parts beside them.
 //
-// With `blocks` a multiprocessor has two blocks, and so four warpgroups that
-// multiply, with fewer registers: 64 keys at a time, and no product beside a
-// softmax of the same warpgroup unless O is narrow.
+// With `pairs` a block works on two tiles at once.  Each has a pair of
+// warpgroups, buffers and a warp that loads; four warpgroups keep the tensor
+// cores busier than two, but have fewer registers: 64 keys at a time.
 //
 // With `packed` a tile on Hopper has rows of several heads (SharedTiles.h), and
 // all its warpgroups walk the same blocks: for few queries that are not rows of
@@ -62,7 +62,7 @@ static Schedule build(const Tiles &t) {
 static Schedule buildPipeline(const Tiles &t) {
   Crew crew;
   crew.workers.warpgroups = t.get("query") / kWarpgroupRows;
-  crew.workers.blocksOfSm = t.get("blocks", 1);
+  crew.workers.pairs = t.get("pairs", 1);
   crew.order.isPersistent = t.get("persistent", 1) != 0;
   crew.order.overlaps = t.get("overlap", 1) != 0;
   crew.order.takesTurns = t.get("ping_pong") != 0;
@@ -204,9 +204,7 @@ static std::optional<std::string> checkPortable(const Tiles &t,
 }
 
 static GridForm gridFormOf(const Tiles &t) {
-  if (t.get("persistent") == 0)
-    return GridForm::tiles;
-  return t.get("blocks", 1) > 1 ? GridForm::resident : GridForm::persistent;
+  return t.get("persistent") == 0 ? GridForm::tiles : GridForm::persistent;
 }
 
 static Launches launchesOfPipeline(const Tiles &t) {
@@ -371,38 +369,37 @@ static Form packedInParts(const Form &whole, std::vector<Parameter> sizes) {
   return form;
 }
 
-/// The lanes of a multiprocessor have 104 registers in each of four consumer
-/// warpgroups: for scores of 64 keys beside O of 64 columns, and nothing that
-/// helps.  Where tiles may be of any height three warpgroups are faster (d =
-/// 64: 555 TFLOP/s, not 491); a window wants low ones, in 66 us and not 80 (255
-/// keys).
-static bool wantsTwoBlocks(const Problem &problem) {
+/// Two pairs of warpgroups have 112 registers a thread: for scores of 64 keys
+/// beside O of 64 columns, and nothing that helps.  Where tiles may be of any
+/// height three warpgroups are faster (d = 64: 590 TFLOP/s, not 530); a window
+/// wants low ones, in 66 us and not 80 (255 keys).
+static bool wantsPairs(const Problem &problem) {
   bool keepsTilesLow = problem.isListed() || problem.mask.hidesBefore();
   return keepsTilesLow && bytesOf(problem.dtype) == 2 &&
          !needsWidening(problem);
 }
 
-/// From a form on wgmma, one of which a multiprocessor has two blocks: for
-/// tiles of two warpgroups, which do not keep the tensor cores busy.  Of lists
-/// of 128 queries a visible block of d = 64 took 1.32 to 1.37 of a dense one's
-/// time with one block, and 1.11 to 1.16 with two (H200).  Steps of 32 keys
-/// lost 15 %, and a fourth stage beside two of queries 2 % at half of the
-/// blocks.
+/// From a form on wgmma, with two tiles of a block: for tiles of two
+/// warpgroups, which alone do not keep the tensor cores busy.  Of lists of 128
+/// queries a visible block of d = 64 took 1.32 to 1.37 of a dense one's time
+/// with one tile, and 1.08 to 1.11 with two (H200).  Two blocks of a
+/// multiprocessor, each with a producer's warpgroup of its own, have 104
+/// registers, too few to multiply beside a softmax: 1.11 to 1.18.
 static Form inPairs(const Form &whole) {
   Form form = {
       {TensorCoreFamily::wgmma},
       {extentParameter("query", {128}), extentParameter("key", {64}),
-       countParameter("stages", {3, 2}), countParameter("query_stages", {2, 1}),
-       countParameter("blocks", {2}), choiceParameter("overlap", {0, 1})},
+       countParameter("stages", {3, 4, 2}),
+       countParameter("query_stages", {2, 1}), countParameter("pairs", {2}),
+       choiceParameter("overlap", {1, 0})},
       {optionalExtent("staging", {64})},
-      {choiceParameter("ping_pong", {1, 0}),
-       choiceParameter("persistent", {1, 0})},
+      {choiceParameter("ping_pong", {1}), choiceParameter("persistent", {1})},
       buildPipeline,
       checkPipeline,
       checkPattern};
   form.isRival = true;
   form.mostHeadDim = whole.mostHeadDim;
-  form.takes = wantsTwoBlocks;
+  form.takes = wantsPairs;
   form.launches = launchesOfPipeline;
   return form;
 }

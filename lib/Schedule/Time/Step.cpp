@@ -52,7 +52,8 @@ double Step::copies() const {
 /// Like warps load fragments by instructions, beside the tensor cores.  In
 /// halves exponentials have products of the other half beside them as well.
 double Step::chain() const {
-  bool isAhead = w.order == Order::Overlapped || w.order == Order::Turns;
+  bool isAhead =
+      w.order == Order::Overlapped || (w.order == Order::Turns && w.overlaps);
   double hidden = isAhead ? c.hiddenShare * std::min(issue, output) : 0;
   if (w.isInHalves)
     hidden += c.hiddenShare * std::min(exp, tensor);

@@ -212,7 +212,7 @@ private:
     if (isPipeline) {
       w.workers = double(node.workers.warpgroups) /
                   double(node.workers.handsOver ? 1 : node.workers.across);
-      w.blocksPerSm = double(node.workers.blocksOfSm);
+      w.blocksPerSm = double(node.workers.pairs);
       helperWarps = double(budgetOf(node, problem).helperWarps());
       w.overlaps = order.overlaps;
       w.isInHalves = order.isInHalves;

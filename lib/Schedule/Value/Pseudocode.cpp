@@ -48,9 +48,9 @@ std::string attn::crewText(const Grid &node) {
               : "") +
          across(node, "warpgroup") +
          (how.order.isPersistent ? ", persistent" : "") +
-         (how.workers.blocksOfSm > 1
-              ? ", " + counted(how.workers.blocksOfSm, "block") +
-                    " of a multiprocessor"
+         (how.workers.pairs > 1
+              ? " for each of " + counted(how.workers.pairs, "tile") +
+                    " at once"
               : "") +
          (how.order.takesTurns ? ", ping-pong" : "") +
          (how.order.overlaps ? overlap(node) : "") +

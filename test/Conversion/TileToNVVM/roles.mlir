@@ -171,18 +171,20 @@ gpu.module @roles {
 
 // -----
 
-// Of two blocks of a multiprocessor a launch gives each of 384 threads 80
-// registers.
-// CHECK-LABEL: llvm.func @beside(
-// CHECK-SAME: nvvm.minctasm = 2 : i32
+// A launch gives each of 640 threads 96 registers.  Two producers share a
+// warpgroup, which gives its registers up once.
+// CHECK-LABEL: llvm.func @pairs(
 // CHECK: nvvm.setmaxregister decrease 24
-// CHECK: nvvm.setmaxregister increase 104
+// CHECK-NOT: nvvm.setmaxregister decrease
+// CHECK: nvvm.setmaxregister increase 112
 gpu.module @roles {
-  tile.kernel @beside() attributes {warps = 12 : i32, min_blocks_per_sm = 2 : i32} {
+  tile.kernel @pairs() attributes {warps = 20 : i32} {
     tile.roles {
-      tile.role "producer" warps 4 registers 24 single_lane {
+      tile.role "producer_0" warps 2 registers 24 single_lane {
       }
-      tile.role "consumer" warps 8 registers 104 {
+      tile.role "producer_1" warps 2 registers 24 single_lane {
+      }
+      tile.role "consumer" warps 16 registers 112 {
       }
     }
     tile.return

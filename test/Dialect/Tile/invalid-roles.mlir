@@ -281,6 +281,14 @@ tile.kernel @queue_name() attributes {warps = 8 : i32} {
 
 // -----
 
+tile.kernel @queue_rings() attributes {warps = 8 : i32} {
+  // expected-error @below {{'tile.queue' op expects rings that divide the 4 slots, but got 3}}
+  %q = tile.queue "next" readers 1 rings 3 : <4x2>
+  tile.return
+}
+
+// -----
+
 tile.kernel @queue_at_top() attributes {warps = 8 : i32} {
   %y = arith.constant true
   %c0 = arith.constant 0 : i32

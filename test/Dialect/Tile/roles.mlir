@@ -23,9 +23,11 @@ gpu.module @kernels {
     // CHECK: %[[S:.*]] = tile.alloc "s" : <2x64x64xbf16, sw128>
     // CHECK: %[[FULL:.*]] = tile.mbarrier "full" arrivals 1 : <2>
     // CHECK: %[[QUEUE:.*]] = tile.queue "next" readers 4 : <2x3>
+    // CHECK: tile.queue "each" readers 4 rings 2 : <4x3>
     %s = tile.alloc "s" : <2x64x64xbf16, sw128>
     %full = tile.mbarrier "full" arrivals 1 : <2>
     %queue = tile.queue "next" readers 4 : <2x3>
+    %each = tile.queue "each" readers 4 rings 2 : <4x3>
     // CHECK: tile.roles {
     // CHECK-NEXT: tile.role "producer" warps 4 registers 24 single_lane {
     tile.roles {

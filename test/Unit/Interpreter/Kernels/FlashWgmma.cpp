@@ -67,8 +67,8 @@ TEST_F(FlashWgmma, RandomBoundaries) {
                          persistent ? draw(1, 2) : 1, 64,
                          groups > 1 && draw(0, 1), persistent);
     choice.set("overlap", draw(0, 7) != 0);
-    if (groups == 2 && draw(0, 2) == 0)
-      choice.set("blocks", 2);
+    if (groups == 2 && persistent && draw(0, 2) == 0)
+      choice.set("pairs", 2);
     FlashCase flash(draw.problem(problem(1, 1, 16, 16), 64 * groups, 700),
                     choice, /*seed=*/i);
     check(flash, draw.place(flash, i));

@@ -132,19 +132,18 @@ TEST_F(Lists, MasksAndOptions) {
       }
 }
 
-/// Two blocks of a multiprocessor, whose tiles are smaller.
-TEST_F(Lists, TwoBlocksOfAMultiprocessor) {
+/// Two tiles of a block at once.
+TEST_F(Lists, TilesInPairs) {
   for (const Mask &mask : {Mask{}, Mask{MaskKind::causal}})
     for (bool turns : {false, true}) {
       Problem p = problem(300, 460, {128, 64}, mask);
       p.headDim = p.headDimV = 64;
-      Tiles tiles = wgmma(128, 64, 2 + turns, 2 - turns, turns,
-                          /*overlap=*/false);
-      tiles.set("blocks", 2);
-      check(p, tiles, {false, true}, {}, kOrders);
-      tiles = wgmma(128, 32, 4, 2, turns);
-      tiles.set("blocks", 2);
-      check(p, tiles, {false, true}, {}, kOrders);
+      for (bool overlaps : {false, true}) {
+        Tiles tiles =
+            wgmma(128, 64, 2 + turns + overlaps, 2 - turns, turns, overlaps);
+        tiles.set("pairs", 2);
+        check(p, tiles, {false, true}, {}, kOrders);
+      }
     }
 }
 

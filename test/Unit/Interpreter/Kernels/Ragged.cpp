@@ -74,6 +74,19 @@ TEST_F(RaggedKernels, EachSequenceIsAloneOnWgmma) {
     check(drawProblem(220, 8, draw16Bit(draw)), drawPipeline(16 * draw(2, 6)));
 }
 
+/// Under windows, which want low tiles.
+TEST_F(RaggedKernels, TilesInPairs) {
+  for (int i = 0; i < 8; ++i) {
+    Problem p = drawProblem(220, 8, draw16Bit(draw));
+    p.mask = {MaskKind::window, draw(0, 90), draw(0, 90)};
+    Tiles tiles = drawPipeline(32);
+    tiles.set("query", 128);
+    tiles.set("query_stages", 1);
+    tiles.set("pairs", 2);
+    check(p, tiles);
+  }
+}
+
 TEST_F(RaggedKernels, BlocksMayHaveOneTileEach) {
   for (int i = 0; i < 4; ++i) {
     Tiles tiles = drawPipeline(48);

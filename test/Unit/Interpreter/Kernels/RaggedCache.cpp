@@ -83,14 +83,19 @@ protected:
   Tiles drawPipeline(const Problem &problem) {
     int64_t query = 64 * draw(1, 2), persistent = draw(0, 3) != 0;
     int64_t key = drawKey(problem);
-    return {{"query", query},
-            {"key", key},
-            {"stages", drawStages(key)},
-            {"query_stages", persistent ? draw(1, 2) : 1},
-            {"staging", 64},
-            {"ping_pong", query > 64 ? draw(0, 1) : 0},
-            {"overlap", draw(0, 1)},
-            {"persistent", persistent}};
+    Tiles tiles = {{"query", query},
+                   {"key", key},
+                   {"stages", drawStages(key)},
+                   {"query_stages", persistent ? draw(1, 2) : 1},
+                   {"staging", 64},
+                   {"ping_pong", query > 64 ? draw(0, 1) : 0},
+                   {"overlap", draw(0, 1)},
+                   {"persistent", persistent}};
+    bool isNarrow = std::max(problem.headDim, problem.headDimV) <= 64;
+    if (query == 128 && persistent && problem.mask.hidesBefore() && key <= 64 &&
+        isNarrow)
+      tiles.set("pairs", 2);
+    return tiles;
   }
   /// With parts, or with rows of several heads, or with both.
   Tiles drawShared(Problem &problem, bool hasParts) {
