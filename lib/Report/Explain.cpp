@@ -171,8 +171,8 @@ static void explainCache(llvm::raw_ostream &out, const PlanReport &report,
   int64_t group = plan.tiles.get("group", 1);
   int64_t blocks = problem.batch * problem.heads *
                    ceilDiv(problem.queries, query) * parts * group;
-  int64_t atOnce =
-      report.machine.sms * plan.footprint.blocksPerSm / group * group;
+  int64_t atOnce = report.machine.sms * plan.footprint.blocksPerSm / group *
+                   group * plan.tiles.get("pairs", 1);
   int64_t waves = ceilDiv(blocks, atOnce);
   out << "  waves     " << waves << ": " << blocks << " blocks, " << atOnce
       << " at a time, "

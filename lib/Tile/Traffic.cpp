@@ -323,8 +323,7 @@ private:
     std::optional<int64_t> number = evaluate(slot, -1);
     if (!op || !number)
       return std::nullopt;
-    int64_t slots = op.getResult().getType().getSlots() / op.getRings();
-    return QueueKey(queue.getAsOpaquePointer(), *number / slots);
+    return QueueKey(queue.getAsOpaquePointer(), *number / op.slotsOfRing());
   }
 
   LogicalResult send(PushOp push) {

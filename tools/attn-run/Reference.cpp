@@ -138,7 +138,7 @@ std::vector<Comparison> run::compareAll(const Function &function,
                                         unsigned threads) {
   std::vector<Comparison> comparisons;
   for (auto [number, attention] : llvm::enumerate(function.attentions)) {
-    auto compare = [&](auto how) {
+    auto compare = [&, number = number](auto how) {
       llvm::append_range(comparisons, how(function, number, arrays, outputs,
                                           inputs, budget, threads));
     };

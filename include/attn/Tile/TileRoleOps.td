@@ -166,6 +166,12 @@ def Tile_QueueOp : Tile_Op<"queue", [MemoryEffects<[MemAlloc]>]> {
   let assemblyFormat = [{
     $name `readers` $readers (`rings` $rings^)? attr-dict `:` type($result)
   }];
+  let extraClassDeclaration = [{
+    /// Slots of each of the queues.
+    int64_t slotsOfRing() {
+      return getResult().getType().getSlots() / getRings();
+    }
+  }];
   let hasVerifier = 1;
 }
 

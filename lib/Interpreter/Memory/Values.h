@@ -63,7 +63,7 @@ struct TensorMap {
 struct Ring {
   unsigned first, slots;
   mlir::StringRef name;
-  unsigned rings = 1; ///< queues that share the slots
+  unsigned slotsOfQueue = 0; ///< of several that share the slots, of each
 };
 
 /// `!tile.pending`: the sum, and the asynchronous read that ends with it.

@@ -12,13 +12,13 @@ Step attn::interpreter::runQueue(Warp &warp, const Instruction &in) {
   auto queue = cast<tile::QueueOp>(in.op);
   return warp.set(in, Ring{warp.block.program.firstBarrier.lookup(in.op),
                            unsigned(queue.getResult().getType().getSlots()),
-                           queue.getName(), queue.getRings()});
+                           queue.getName(), unsigned(queue.slotsOfRing())});
 }
 
 /// Of the queue that has the slot, and its number there.
 static std::pair<QueueState &, int64_t> stateOf(Warp &warp, const Ring &ring,
                                                 int64_t slot) {
-  unsigned slots = ring.slots / ring.rings, number = unsigned(slot) / slots;
+  unsigned slots = ring.slotsOfQueue, number = unsigned(slot) / slots;
   QueueState &state = warp.block.queues[ring.first + number];
   state.popped.resize(warp.block.program.warps);
   state.messages.resize(slots);
@@ -28,7 +28,7 @@ static std::pair<QueueState &, int64_t> stateOf(Warp &warp, const Ring &ring,
 /// False, and reported, when message `number` has another slot or parity.
 static bool checkPlace(Warp &warp, const Instruction &in, const Ring &ring,
                        int64_t number, int64_t slot, int64_t parity) {
-  int64_t slots = ring.slots / ring.rings;
+  int64_t slots = ring.slotsOfQueue;
   if (slot == number % slots && parity == number / slots % 2)
     return true;
   warp.report(in, "place",

@@ -20,8 +20,7 @@
 
 namespace attn::interpreter {
 
-/// A queue, by the program's number of its first barrier.
-/// A queue, of those that share slots each by itself.
+/// A queue, each by itself of those that share slots.
 struct QueueState {
   int64_t pushed = 0;
   std::optional<unsigned> pusher;
@@ -31,6 +30,8 @@ struct QueueState {
   std::vector<llvm::SmallVector<int64_t, 4>> messages;
 };
 
+/// By the program's number of the barrier of its first slot, of a queue alone;
+/// of others by numbers behind that of the first.
 using Queues = llvm::DenseMap<unsigned, QueueState>;
 
 } // namespace attn::interpreter

@@ -58,7 +58,7 @@ public:
        int64_t rings = 1);
 
   /// Of several rings in one, each of so many slots: goes round in that one.
-  void enter(TileBuilder &builder, Scalar ring) { first = ring * slots; }
+  void enter(Scalar ring) { first = ring * slots; }
   Place reader(TileBuilder &b) const { return Place::reader(b).from(first); }
   Place writer(TileBuilder &b) const { return Place::writer(b).from(first); }
   Place next(TileBuilder &builder, Place place) const {

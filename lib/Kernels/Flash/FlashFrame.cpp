@@ -117,8 +117,8 @@ void FlashFrame::enter(Scalar pair) {
   if (pairs == 1)
     return;
   for (Ring *ring : {&ringQ, &ringK, &ringV, &ringLoadedK, &ringLoadedV})
-    ring->enter(b, pair);
-  queue.first = pair * kTileMessages;
+    ring->enter(pair);
+  queue.enter(pair);
 }
 
 TileQueue FlashFrame::queueFor(int64_t readers) const {

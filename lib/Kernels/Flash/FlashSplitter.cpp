@@ -63,7 +63,7 @@ public:
     else
       begin();
 
-    message = message.next(b, kTileMessages);
+    message = f.queue.next(b, message);
     SmallVector<Value> init = first.numbers();
     init.append({message.slot, message.parity});
     init.append(places.pack());
@@ -141,7 +141,7 @@ private:
          [&] { keys(places, next, f.blocks->walkOf(b, next).first()); });
     values(places, tile, walk.last());
     when(more, places, [&] { feed(places, kQueries, next, next.row); });
-    message = message.next(b, kTileMessages);
+    message = f.queue.next(b, message);
     SmallVector<Value> result = next.numbers();
     result.append({message.slot, message.parity});
     result.append(places.pack());

@@ -151,7 +151,7 @@ private:
     scale.emplace(b, scoring.scale(b), scoring.sign());
     Place start = Place::reader(b);
     Tile first = pop(start);
-    Place message = start.next(b, kTileMessages);
+    Place message = queue.next(b, start);
     zero = opaqueZero();
     SmallVector<Value> init = {first.row,    message.slot, message.parity,
                                start.parity, start.slot,   start.parity,
@@ -225,7 +225,7 @@ private:
     state = unpack(last.take_front(6));
 
     Tile next = pop(message);
-    message = message.next(b, kTileMessages);
+    message = queue.next(b, message);
     storeBoth(state);
     SmallVector<Value> result = {
         next.row,         message.slot,
@@ -266,7 +266,7 @@ private:
     state = unpack(end.carried);
 
     Tile next = pop(message);
-    message = message.next(b, kTileMessages);
+    message = queue.next(b, message);
     storeBoth(state);
     SmallVector<Value> result = {
         next.row,          message.slot,

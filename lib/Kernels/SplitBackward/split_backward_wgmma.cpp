@@ -117,7 +117,7 @@ private:
     scale.emplace(b, scoring.scale(b), scoring.sign());
     Place start = Place::reader(b);
     Tile first = pop(start);
-    Place message = start.next(b, kTileMessages);
+    Place message = queue.next(b, start);
     zero = opaqueZero();
     SmallVector<Value> init = {
         first.row,    first.head, first.batch,  message.slot, message.parity,
@@ -189,7 +189,7 @@ private:
       ringY.release(b, own.once, walk.steps == b.i32(0));
 
     Tile next = pop(message);
-    message = message.next(b, kTileMessages);
+    message = queue.next(b, message);
     leaveCaptured(own, state);
     leave(state, own.once.parity);
     SmallVector<Value> result = {
@@ -227,7 +227,7 @@ private:
       ringY.release(b, own.once, hasSteps(own.tile) == b.boolean(false));
 
     Tile next = pop(message);
-    message = message.next(b, kTileMessages);
+    message = queue.next(b, message);
     leaveCaptured(own, state);
     leave(state, own.once.parity);
     return {next.row,         next.head,         next.batch,

@@ -63,6 +63,8 @@ attn::Tile attn::Tile::none(TileBuilder &b) const {
   return like(b, all);
 }
 
+void TileQueue::enter(Scalar number) { first = number * kTileMessages; }
+
 Place TileQueue::next(TileBuilder &b, Place message) const {
   return message.next(b, kTileMessages, first);
 }
@@ -188,7 +190,7 @@ ValueRange attn::forEachTile(TileBuilder &b, const TileQueue &queue,
                              ValueRange init, TileBody body) {
   auto pop = [&](Place message) -> TileAndPlace {
     Tile tile = popTile(b, queue, message);
-    return {tile, message.next(b, kTileMessages)};
+    return {tile, queue.next(b, message)};
   };
   return repeatTiles(
       b, pop(Place::reader(b)), init, body,
@@ -199,7 +201,7 @@ void attn::feedTiles(TileBuilder &b, const TileQueue &queue, const Tile &first,
                      ValueRange init, TileBody body, NextTile drawNext) {
   auto push = [&](const Tile &tile, Place message) -> TileAndPlace {
     pushTile(b, queue, message, tile);
-    return {tile, message.next(b, kTileMessages)};
+    return {tile, queue.next(b, message)};
   };
   repeatTiles(b, push(first, Place::reader(b)), init, body,
               [&](Place message, SmallVector<Value> &carried) {

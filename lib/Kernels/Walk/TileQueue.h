@@ -44,6 +44,8 @@ struct TileQueue {
   TileQueue() = default;
   TileQueue(mlir::Value queue) : queue(queue) {}
 
+  /// Of several queues in one: goes round in that one.
+  void enter(Scalar number);
   Place reader(TileBuilder &b) const { return Place::reader(b).from(first); }
   Place next(TileBuilder &builder, Place message) const;
 

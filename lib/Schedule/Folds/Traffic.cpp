@@ -473,7 +473,8 @@ std::vector<Bytes> attn::launchTraffic(const Census &counted,
   size_t number = 0;
   for (const Schedule::Launch &launch : schedule.launches) {
     Footprint space = launchFootprint(launch, problem, machine);
-    int64_t resident = machine.sms * std::max<int64_t>(1, space.blocksPerSm);
+    int64_t resident = machine.sms * std::max<int64_t>(1, space.blocksPerSm) *
+                       launch.main.workers.pairs;
     Bytes &bytes = launches.emplace_back();
     for (size_t end = number + launch.size(); number < end; ++number)
       bytes +=

@@ -371,8 +371,9 @@ static Form packedInParts(const Form &whole, std::vector<Parameter> sizes) {
 
 /// Two pairs of warpgroups have 112 registers a thread: for scores of 64 keys
 /// beside O of 64 columns, and nothing that helps.  Where tiles may be of any
-/// height three warpgroups are faster (d = 64: 590 TFLOP/s, not 530); a window
-/// wants low ones, in 66 us and not 80 (255 keys).
+/// height three warpgroups are faster (d = 64, 32768 rows: 575 TFLOP/s, and 517
+/// where lists show half of the blocks); a window wants low ones, in 63 us and
+/// not 86 (255 keys).
 static bool wantsPairs(const Problem &problem) {
   bool keepsTilesLow = problem.isListed() || problem.mask.hidesBefore();
   return keepsTilesLow && bytesOf(problem.dtype) == 2 &&
@@ -382,7 +383,7 @@ static bool wantsPairs(const Problem &problem) {
 /// From a form on wgmma, with two tiles of a block: for tiles of two
 /// warpgroups, which alone do not keep the tensor cores busy.  Of lists of 128
 /// queries a visible block of d = 64 took 1.32 to 1.37 of a dense one's time
-/// with one tile, and 1.08 to 1.11 with two (H200).  Two blocks of a
+/// with one tile, and 1.08 to 1.13 with two (H200).  Two blocks of a
 /// multiprocessor, each with a producer's warpgroup of its own, have 104
 /// registers, too few to multiply beside a softmax: 1.11 to 1.18.
 static Form inPairs(const Form &whole) {

@@ -75,7 +75,8 @@ struct Work {
   double heads = 1, tiles = 1, steps = 1;
   double together = 1; ///< blocks that work on one tile, or on neighbours
   bool sharesTiles = false;
-  double workers = 1, blocksPerSm = 1;
+  double workers = 1;
+  double blocksPerSm = 1; ///< or tiles of the only block at once
   Order order = Order::Alike;
   bool overlaps = false;   ///< a product waits beside the softmax, in any order
   bool isInHalves = false; ///< scores have products of others beside them

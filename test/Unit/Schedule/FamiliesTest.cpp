@@ -195,7 +195,7 @@ TEST(Families, TilesThatNoFamilyHas) {
             "warps, parts; wgmma has query, key, stages, parts, overlap, "
             "persistent; wgmma has query, key, stages, packed, overlap, "
             "persistent; wgmma has query, key, stages, packed, parts, overlap, "
-            "persistent; wgmma has query, key, stages, query_stages, blocks, "
+            "persistent; wgmma has query, key, stages, query_stages, pairs, "
             "overlap, staging, ping_pong, persistent; but got warps = 4, "
             "staging = 64");
   EXPECT_EQ(refusal(p, "a100_80g", {{"staging", 64}}),
@@ -203,7 +203,7 @@ TEST(Families, TilesThatNoFamilyHas) {
   EXPECT_EQ(refusal(p, "h100_sxm", {{"rows", 64}}),
             "expects tiles of flash out of query, key, stages, warps, "
             "query_stages, staging, ping_pong, overlap, persistent, parts, "
-            "packed, blocks, but got 'rows'");
+            "packed, pairs, but got 'rows'");
   EXPECT_EQ(refusal(p, "h100_sxm", {{"overlap", 2}}),
             "expects overlap to be 0 or 1, but got 2");
   EXPECT_EQ(refusal(p, "h100_sxm", {{"query", 256}, {"staging", 64}}),

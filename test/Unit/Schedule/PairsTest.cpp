@@ -58,7 +58,7 @@ TEST(Pairs, ShareABlock) {
   }
 }
 
-/// A visible block takes 1.08 to 1.11 times as long as a dense one (measured on
+/// A visible block takes 1.08 to 1.13 times as long as a dense one (measured on
 /// an H200), and 1.3 times with one tile.
 TEST(Pairs, AreTakenByLists) {
   double half = best(listed(64, 0.5)).seconds;

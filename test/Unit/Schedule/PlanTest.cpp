@@ -195,7 +195,7 @@ TEST(Plans, RefusalsNameNumberAndLimit) {
   EXPECT_EQ(refusal(square(4096, 64), {{"rows", 64}}),
             "expects tiles of flash out of query, key, stages, warps, "
             "query_stages, staging, ping_pong, overlap, persistent, parts, "
-            "packed, blocks, but got 'rows'");
+            "packed, pairs, but got 'rows'");
   std::string error;
   EXPECT_FALSE(planFor(square(64, 64), l4, "flesh", {}, error));
   EXPECT_EQ(error, "expects a schedule out of column_split, flash, "

@@ -144,6 +144,9 @@ TEST_F(Lists, TilesInPairs) {
         tiles.set("pairs", 2);
         check(p, tiles, {false, true}, {}, kOrders);
       }
+      Tiles narrow = wgmma(128, 32, 4, 2, turns);
+      narrow.set("pairs", 2);
+      check(p, narrow, {false, true}, {}, kOrders);
     }
 }
 
