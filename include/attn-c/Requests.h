@@ -167,11 +167,21 @@ ATTN_EXPORT int32_t attn_forward_schedule(
     const attn_buffer *k, const attn_buffer *v, const attn_buffer *o,
     const attn_buffer *lse, char **text, attn_status *status);
 
-/* The same with two more outputs, which save attn_backward_kept one product:
-   the weights of each block of 256 keys, weights [batch, heads, queries, keys]
-   of dtype, and the blocks' maxima and sums, block_rows [batch, heads,
-   2 ceil(keys / 256), queries] of f32.  Weights grow with the square of the
-   rows.  For bf16 and f16, on GPUs with wgmma; rows of weights begin at
+/* The bytes of scratch that attn_binding_scratch_bytes would say of these
+   arrays, bound on the machine of the request, which is not NULL; or 0.  No
+   kernel is compiled, no GPU is asked, and no address but its alignment
+   matters.  ATTN_UNSUPPORTED as from attn_forward_schedule, and where the
+   machine has less memory. */
+ATTN_EXPORT int32_t attn_forward_scratch_bytes(
+    const attn_forward_request *request, const attn_buffer *q,
+    const attn_buffer *k, const attn_buffer *v, const attn_buffer *o,
+    const attn_buffer *lse, int64_t *bytes, attn_status *status);
+
+/* attn_forward with two more outputs, which save attn_backward_kept one
+   product: the weights of each block of 256 keys, weights [batch, heads,
+   queries, keys] of dtype, and the blocks' maxima and sums, block_rows [batch,
+   heads, 2 ceil(keys / 256), queries] of f32.  Weights grow with the square of
+   the rows.  For bf16 and f16, on GPUs with wgmma; rows of weights begin at
    multiples of 16 bytes. */
 ATTN_EXPORT int32_t attn_forward_kept(
     const attn_forward_request *request, int32_t device, const attn_buffer *q,
@@ -266,7 +276,16 @@ ATTN_EXPORT int32_t attn_backward_schedule(
     const attn_buffer *dq, const attn_buffer *dk, const attn_buffer *dv,
     char **text, attn_status *status);
 
-/* The same from what attn_forward_kept left, for the same mask and scale. */
+/* As attn_forward_scratch_bytes. */
+ATTN_EXPORT int32_t attn_backward_scratch_bytes(
+    const attn_backward_request *request, const attn_buffer *d_o,
+    const attn_buffer *q, const attn_buffer *k, const attn_buffer *v,
+    const attn_buffer *o, const attn_buffer *lse, const attn_buffer *dlse,
+    const attn_buffer *dq, const attn_buffer *dk, const attn_buffer *dv,
+    int64_t *bytes, attn_status *status);
+
+/* attn_backward from what attn_forward_kept left, for the same mask and scale.
+ */
 ATTN_EXPORT int32_t attn_backward_kept(
     const attn_backward_request *request, int32_t device,
     const attn_buffer *d_o, const attn_buffer *q, const attn_buffer *k,
@@ -338,7 +357,15 @@ ATTN_EXPORT int32_t attn_transpose_blocks(
    One more, longest, which may be missing or "", is "200, 400" where sequences
    lie one behind the other: longest_q and longest_k of attn_forward_request.
    cu_q and cu_k, of s32 or s64, are then operands behind lists, in front of
-   captures, and shapes are those of attn_forward_request beside cu_q. */
+   captures, and shapes are those of attn_forward_request beside cu_q.
+
+   The last one, workspace, which may be missing or "", is "true" where there is
+   one result more, behind all others: an array of u8 whose contents do not
+   matter, aligned to 256 bytes.  A launch takes its scratch there, if it has
+   attn_forward_scratch_bytes or more, and otherwise from the driver's pool.
+   XLA adds what it captures to a graph as a child graph, which must not
+   allocate: while the stream captures, a launch that needs more than it is
+   given is ATTN_UNSUPPORTED, with both numbers of bytes. */
 ATTN_EXPORT void *attn_xla_forward(void *call_frame);
 
 /* The same for gradients.  Operands do, q, k, v, o, lse, with the attribute
@@ -346,7 +373,7 @@ ATTN_EXPORT void *attn_xla_forward(void *call_frame);
    One more attribute: deterministic, "true" or "".  Lists, with the transposed
    ones, and captures are behind dlse; gradients, "c1, c2", are those of such
    captures, of f32, and results behind dv.  With longest, cu_q and cu_k are
-   behind lists, in front of captures. */
+   behind lists, in front of captures.  A workspace is behind gradients. */
 ATTN_EXPORT void *attn_xla_backward(void *call_frame);
 
 #ifdef __cplusplus

@@ -114,27 +114,6 @@ static std::string sentences(llvm::StringRef diagnostics) {
   return llvm::join(kept, "\n  ");
 }
 
-/// Compiles and loads what the entry is for.
-static Outcome fill(Entry &entry, const AttentionRequest &request, int device,
-                    const std::string &machine, const std::string &schedule,
-                    const KernelClass &kernelClass) {
-  std::string error, text = textOf(kernelClass);
-  std::unique_ptr<Executable> executable =
-      Executable::compile({text, machine, schedule, llvm::StringRef()}, error);
-  if (!executable) {
-    std::string words = sentences(error);
-    // The text is ours and in order: what fails is the caller's schedule, or
-    // there is nothing that computes this.
-    return Fault{request.schedule.empty() ? ATTN_UNSUPPORTED
-                                          : ATTN_INVALID_ARGUMENT,
-                 words.empty() ? error : words};
-  }
-  if (Outcome fault = executable->load(device))
-    return fault;
-  entry.executable = std::move(executable);
-  return std::nullopt;
-}
-
 namespace {
 
 /// What arrays are bound with.
@@ -147,11 +126,10 @@ struct Choice {
 
 } // namespace
 
-/// Binds what is kept under a key, which is made first if need be.
-static Outcome bindKept(const std::string &key,
-                        llvm::ArrayRef<CallerArray> arrays,
-                        llvm::function_ref<Outcome(Entry &)> make,
-                        std::shared_ptr<const Binding> &binding) {
+/// Uses what is kept under a key, which is made first if need be.
+static Outcome useKept(const std::string &key,
+                       llvm::function_ref<Outcome(Entry &)> make,
+                       llvm::function_ref<Outcome(Executable &)> use) {
   std::shared_ptr<Entry> entry = executables->at(key);
   // Who holds it may be waiting for ptxas, and a fork need not.
   std::unique_lock<std::mutex> lock(entry->mutex, std::defer_lock);
@@ -162,7 +140,7 @@ static Outcome bindKept(const std::string &key,
   if (!entry->executable)
     if (Outcome fault = make(*entry))
       return fault;
-  return entry->executable->bind(arrays, binding);
+  return use(*entry->executable);
 }
 
 Outcome attn::bindText(const std::string &text, const std::string &machine,
@@ -182,8 +160,8 @@ Outcome attn::bindText(const std::string &text, const std::string &machine,
     entry.executable = std::move(executable);
     return std::nullopt;
   };
-  return bindKept(text + name + '\0' + std::to_string(device), arrays, make,
-                  binding);
+  return useKept(text + name + '\0' + std::to_string(device), make,
+                 [&](Executable &made) { return made.bind(arrays, binding); });
 }
 
 /// Everything that is known without a GPU, on a machine by its text.
@@ -237,27 +215,19 @@ Outcome attn::chooseSchedule(const AttentionRequest &request,
   return std::nullopt;
 }
 
-Outcome attn::bindAttention(const AttentionRequest &request, int device,
-                            const AttentionArrays &arrays,
-                            std::shared_ptr<const Binding> &binding) {
-  Choice choice;
-  if (std::optional<std::string> wrong =
-          classify(request, arrays, choice.kernelClass))
-    return Fault{ATTN_INVALID_ARGUMENT, *wrong};
-  std::string machine;
-  if (Outcome fault = resolveMachine(request.machine, device, machine))
-    return fault;
+/// What arrays of a class are bound with, and those that are bound.
+static Outcome chooseBound(const AttentionRequest &request,
+                           const AttentionArrays &arrays,
+                           const std::string &machine, Choice &choice,
+                           AttentionArrays &bound) {
   if (Outcome fault = choose(request, arrays, machine, choice))
     return fault;
-  auto &[kernelClass, parsed, packing, schedule] = choice;
-  Problem &problem = kernelClass.problem;
-  if (schedule.empty()) // what is wrong with it, if anything, is told below
-    schedule = request.schedule;
+  const Packing &packing = choice.packing;
+  Problem &problem = choice.kernelClass.problem;
   // That there is one query is part of the class, whose code then cuts keys; of
   // several the strides are not, so they are packed here.
   bool isOne = packing && problem.queries == 1;
-  const AttentionArrays &bound =
-      packing && !isOne ? packed(arrays, packing) : arrays;
+  bound = packing && !isOne ? packed(arrays, packing) : arrays;
   if (!isOne) {
     problem = packing.problem;
     problem.queries = -1;
@@ -265,19 +235,94 @@ Outcome attn::bindAttention(const AttentionRequest &request, int device,
   problem.batch = problem.keys = -1;
   if (problem.ragged) // it decided the schedule, and is nothing of a kernel
     problem.ragged->longest = {kMaxRows, kMaxRows};
-  std::string key = textOf(kernelClass) + machine + '\0' + schedule + '\0' +
-                    std::to_string(device);
-  auto make = [&](Entry &entry) {
-    return fill(entry, request, device, machine, choice.schedule,
-                choice.kernelClass);
-  };
-  if (Outcome fault = bindKept(key, bound.list(), make, binding))
-    return fault;
-  // The kernels are for any sizes; these need more than there is.
-  if (int64_t bytes = binding->scratchBytes(); bytes > parsed.hbmBytes)
-    return Fault{ATTN_UNSUPPORTED,
-                 "needs " + std::to_string(bytes) +
-                     " bytes of scratch memory for these sizes, but " +
-                     parsed.name + " has " + std::to_string(parsed.hbmBytes)};
   return std::nullopt;
+}
+
+/// Compiles a class with a schedule for a machine.
+static Outcome compileClass(const AttentionRequest &request,
+                            const Choice &choice, const std::string &machine,
+                            bool withBinary,
+                            std::unique_ptr<Executable> &executable) {
+  std::string error, text = textOf(choice.kernelClass);
+  executable = Executable::compile(
+      {text, machine, choice.schedule, llvm::StringRef(), withBinary}, error);
+  if (executable)
+    return std::nullopt;
+  std::string words = sentences(error);
+  // The text is ours and in order: what fails is the caller's schedule, or
+  // there is nothing that computes this.
+  return Fault{request.schedule.empty() ? ATTN_UNSUPPORTED
+                                        : ATTN_INVALID_ARGUMENT,
+               words.empty() ? error : words};
+}
+
+/// Kernels are for any sizes; these may need more than there is.
+static Outcome checkMemory(int64_t bytes, const Machine &machine) {
+  if (bytes <= machine.hbmBytes)
+    return std::nullopt;
+  return Fault{ATTN_UNSUPPORTED,
+               "needs " + std::to_string(bytes) +
+                   " bytes of scratch memory for these sizes, but " +
+                   machine.name + " has " + std::to_string(machine.hbmBytes)};
+}
+
+Outcome attn::scratchBytesOf(const AttentionRequest &request,
+                             const AttentionArrays &arrays, int64_t &bytes) {
+  Choice choice;
+  AttentionArrays bound;
+  if (std::optional<std::string> wrong =
+          classify(request, arrays, choice.kernelClass))
+    return invalid(*wrong);
+  if (request.machine.empty())
+    return invalid("expects a request that names a machine");
+  if (Outcome fault =
+          chooseBound(request, arrays, request.machine, choice, bound))
+    return fault;
+  if (choice.schedule.empty())
+    return noSchedule(request, choice);
+  auto make = [&](Entry &entry) {
+    return compileClass(request, choice, request.machine, /*withBinary=*/false,
+                        entry.executable);
+  };
+  if (Outcome fault = useKept(
+          textOf(choice.kernelClass) + request.machine + '\0' + choice.schedule,
+          make, [&](Executable &executable) {
+            return executable.scratchBytes(bound.list(), bytes);
+          }))
+    return fault;
+  return checkMemory(bytes, choice.machine);
+}
+
+Outcome attn::bindAttention(const AttentionRequest &request, int device,
+                            const AttentionArrays &arrays,
+                            std::shared_ptr<const Binding> &binding) {
+  Choice choice;
+  AttentionArrays bound;
+  if (std::optional<std::string> wrong =
+          classify(request, arrays, choice.kernelClass))
+    return invalid(*wrong);
+  std::string machine;
+  if (Outcome fault = resolveMachine(request.machine, device, machine))
+    return fault;
+  if (Outcome fault = chooseBound(request, arrays, machine, choice, bound))
+    return fault;
+  if (choice.schedule.empty()) // what is wrong with it, if anything, is told
+    choice.schedule = request.schedule; // when it is compiled
+  std::string key = textOf(choice.kernelClass) + machine + '\0' +
+                    choice.schedule + '\0' + std::to_string(device);
+  auto make = [&](Entry &entry) -> Outcome {
+    std::unique_ptr<Executable> executable;
+    if (Outcome fault = compileClass(request, choice, machine,
+                                     /*withBinary=*/true, executable))
+      return fault;
+    if (Outcome fault = executable->load(device))
+      return fault;
+    entry.executable = std::move(executable);
+    return std::nullopt;
+  };
+  if (Outcome fault = useKept(key, make, [&](Executable &executable) {
+        return executable.bind(bound.list(), binding);
+      }))
+    return fault;
+  return checkMemory(binding->scratchBytes(), choice.machine);
 }

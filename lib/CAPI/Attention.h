@@ -70,6 +70,11 @@ struct AttentionArrays {
 Outcome chooseSchedule(const AttentionRequest &request,
                        const AttentionArrays &arrays, std::string &schedule);
 
+/// The scratch that these arrays would be bound with on the machine that the
+/// request names.  No kernel is compiled, and no GPU is asked.
+Outcome scratchBytesOf(const AttentionRequest &request,
+                       const AttentionArrays &arrays, int64_t &bytes);
+
 /// The binding for these arrays on that GPU.
 Outcome bindAttention(const AttentionRequest &request, int device,
                       const AttentionArrays &arrays,

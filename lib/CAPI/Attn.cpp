@@ -7,14 +7,9 @@
 #include "Problems.h"
 #include "RequestArrays.h"
 
-#include "attn/CAPI/Assembler.h"
-#include "attn/CAPI/KernelCache.h"
-
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/JSON.h"
 
 #include <cstddef>
-#include <cstdlib>
 
 using namespace attn;
 
@@ -25,73 +20,6 @@ struct attn_executable {
 struct attn_binding {
   std::shared_ptr<const Binding> impl;
 };
-
-//===----------------------------------------------------------------------===//
-// The library
-//===----------------------------------------------------------------------===//
-
-void attn_status_clear(attn_status *status) {
-  if (!status)
-    return;
-  std::free(status->message);
-  *status = {ATTN_OK, nullptr};
-}
-
-void attn_free(char *text) { std::free(text); }
-
-const char *attn_version(void) { return ATTN_VERSION; }
-
-int32_t attn_cache_open(const char *folder, int64_t maxBytes,
-                        attn_status *status) {
-  return guarded(status, [&]() -> Outcome {
-    if (!folder) {
-      KernelCache::get().close();
-      return std::nullopt;
-    }
-    bool isForeign = false;
-    runtime::Status opened =
-        KernelCache::get().open(folder, maxBytes, &isForeign);
-    if (!opened.ok())
-      return Fault{isForeign ? ATTN_FOREIGN_FILE : ATTN_FILE_ERROR,
-                   opened.message()};
-    return std::nullopt;
-  });
-}
-
-int32_t attn_cache_json(char **json, attn_status *status) {
-  return guarded(status, [&]() -> Outcome {
-    if (!json)
-      return invalid("expects a place for the result");
-    KernelCache::Statistics counts = KernelCache::get().statistics();
-    auto orNull = [](const std::string &value) {
-      return value.empty() ? llvm::json::Value(nullptr)
-                           : llvm::json::Value(value);
-    };
-    std::string text;
-    llvm::raw_string_ostream stream(text);
-    llvm::json::OStream out(stream);
-    out.object([&] {
-      out.attribute("folder", orNull(counts.folder));
-      out.attribute("max_bytes", counts.maxBytes);
-      out.attribute("hits", counts.hits);
-      out.attribute("misses", counts.misses);
-      out.attribute("damaged", counts.damaged);
-      out.attribute("compiled", compiledCount());
-      out.attribute("last_failure", orNull(counts.lastFailure));
-    });
-    return give(text, json);
-  });
-}
-
-int32_t attn_assembler_set(const char *ptxas, attn_status *status) {
-  return guarded(status, [&]() -> Outcome {
-    runtime::Status set =
-        setAssembler(ptxas ? std::optional<std::string>(ptxas) : std::nullopt);
-    if (!set.ok())
-      return Fault{ATTN_FILE_ERROR, set.message()};
-    return std::nullopt;
-  });
-}
 
 //===----------------------------------------------------------------------===//
 // Executables
@@ -490,6 +418,41 @@ int32_t attn_backward_schedule(const attn_backward_request *request,
                     {d_o, q, k, v, o, lse, lowOf(request), dlse, nullptr,
                      nullptr, dq, dk, dv},
                     text, status);
+}
+
+template <typename Source>
+static int32_t scratchOf(const Source *source, Buffers buffers, int64_t *bytes,
+                         attn_status *status) {
+  return guarded(status, [&]() -> Outcome {
+    if (!bytes)
+      return invalid("expects a place for the result");
+    AttentionRequest request;
+    AttentionArrays arrays;
+    if (Outcome fault = readAll(source, buffers, request, arrays))
+      return fault;
+    return scratchBytesOf(request, arrays, *bytes);
+  });
+}
+
+int32_t attn_forward_scratch_bytes(const attn_forward_request *request,
+                                   const attn_buffer *q, const attn_buffer *k,
+                                   const attn_buffer *v, const attn_buffer *o,
+                                   const attn_buffer *lse, int64_t *bytes,
+                                   attn_status *status) {
+  return scratchOf(request, {q, k, v, o, lse, lowOf(request), nullptr, nullptr},
+                   bytes, status);
+}
+
+int32_t attn_backward_scratch_bytes(
+    const attn_backward_request *request, const attn_buffer *d_o,
+    const attn_buffer *q, const attn_buffer *k, const attn_buffer *v,
+    const attn_buffer *o, const attn_buffer *lse, const attn_buffer *dlse,
+    const attn_buffer *dq, const attn_buffer *dk, const attn_buffer *dv,
+    int64_t *bytes, attn_status *status) {
+  return scratchOf(request,
+                   {d_o, q, k, v, o, lse, lowOf(request), dlse, nullptr,
+                    nullptr, dq, dk, dv},
+                   bytes, status);
 }
 
 int32_t attn_forward(const attn_forward_request *request, int32_t device,

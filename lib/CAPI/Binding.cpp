@@ -237,16 +237,10 @@ void Binding::add(const RecordedCopy &copy) {
 Binding::Binding(std::shared_ptr<const LoadedKernels> loaded,
                  const Recording &recording, std::vector<Buffer> callers)
     : kernels(std::move(loaded)), slotCount(recording.slotCount()),
-      buffers(std::move(callers)) {
+      buffers(std::move(callers)), scratch(scratchOf(recording, buffers)) {
   for (int64_t words : recording.counterWords) {
     counterOffsets.push_back(counterWords);
     counterWords += words;
-  }
-  for (auto [number, bytes] : llvm::enumerate(recording.allocationBytes)) {
-    size_t slot = recording.argumentCount + number;
-    auto isIt = [&](const Buffer &buffer) { return buffer.slot == slot; };
-    if (llvm::none_of(buffers, isIt))
-      scratch.push_back({slot, bytes});
   }
 }
 
@@ -336,11 +330,23 @@ Status Binding::run(const Launch &step, ArrayRef<uint64_t> slots,
                              addresses.data(), stream, step.mode);
 }
 
-int64_t Binding::scratchBytes() const {
+int64_t Binding::Scratch::bytes() const {
   int64_t total = 0;
-  for (auto [slot, bytes] : scratch)
+  for (auto [slot, bytes] : pieces)
     total += llvm::alignTo(bytes, kScratchAlignment);
   return total;
+}
+
+Binding::Scratch Binding::scratchOf(const Recording &recording,
+                                    ArrayRef<Buffer> buffers) {
+  Scratch scratch;
+  for (auto [number, bytes] : llvm::enumerate(recording.allocationBytes)) {
+    size_t slot = recording.argumentCount + number;
+    auto isIt = [&](const Buffer &buffer) { return buffer.slot == slot; };
+    if (llvm::none_of(buffers, isIt))
+      scratch.pieces.push_back({slot, bytes});
+  }
+  return scratch;
 }
 
 std::optional<std::string>
@@ -369,7 +375,7 @@ Status Binding::launch(ArrayRef<uint64_t> addresses, runtime::Stream stream,
   const runtime::Gpu &gpu = kernels->gpu;
   runtime::StreamMemory pool;
   uint64_t place = given.address;
-  if (place == 0 && !scratch.empty()) {
+  if (place == 0 && !scratch.pieces.empty()) {
     runtime::Expected<runtime::StreamMemory> memory =
         gpu.allocateInOrder(scratchBytes(), stream);
     if (!memory)
@@ -377,7 +383,7 @@ Status Binding::launch(ArrayRef<uint64_t> addresses, runtime::Stream stream,
     pool = std::move(*memory);
     place = pool.address;
   }
-  for (auto [slot, bytes] : scratch) {
+  for (auto [slot, bytes] : scratch.pieces) {
     slots[slot] = place;
     place += llvm::alignTo(bytes, kScratchAlignment);
   }
@@ -415,7 +421,7 @@ std::string Binding::json() const {
   int64_t next = 0;
   for (const Buffer &buffer : buffers)
     bufferOf[buffer.slot] = next++;
-  for (auto [slot, bytes] : scratch)
+  for (auto [slot, bytes] : scratch.pieces)
     bufferOf[slot] = next++;
 
   std::string text;
@@ -490,7 +496,7 @@ std::string Binding::json() const {
         json.value(buffer.alignment);
     });
     json.attributeArray("scratch_bytes", [&] {
-      for (auto [slot, bytes] : scratch)
+      for (auto [slot, bytes] : scratch.pieces)
         json.value(bytes);
     });
     json.attributeArray("steps", [&] {

@@ -81,6 +81,7 @@ std::unique_ptr<Executable> Executable::compile(const Request &request,
   CompileOptions options;
   options.machine = request.machine.str();
   options.schedule = request.schedule.str();
+  options.withBinary = request.withBinary;
   FailureOr<Program> program = attn::compile(*module, options);
   if (failed(program))
     return nullptr;
@@ -216,6 +217,52 @@ Executable::placeResult(size_t number, const CallerArray &array,
   return std::nullopt;
 }
 
+Outcome Executable::place(ArrayRef<CallerArray> arrays, Recording &recording,
+                          Callers &callers) {
+  SmallVector<HostArray> arguments;
+  if (Outcome fault = record(arrays, arguments, recording))
+    return fault;
+  callers.apart = apart;
+  for (auto [slot, argument] : llvm::enumerate(arguments)) {
+    int64_t bytes = argument.elementBytes();
+    callers.buffers.push_back({slot, demands[slot].base, argument.count() == 0,
+                               argument.offset * bytes, /*isMapped=*/false,
+                               demands[slot].isOfAttention
+                                   ? layoutOf(arrays[slot], bytes)
+                                   : Layout()});
+  }
+  for (size_t number = 0; number < recording.results.size(); ++number) {
+    Binding::Buffer buffer;
+    if (std::optional<std::string> wrong = placeResult(
+            number, arrays[arguments.size() + number], recording, buffer))
+      return caller("result " + std::to_string(number) + ": " + *wrong);
+    size_t position = callers.buffers.size();
+    buffer.layout =
+        layoutOf(arrays[position], recording.results[number].elementBytes());
+    callers.buffers.push_back(buffer);
+    auto nameOf = [&](size_t at) {
+      return at < arguments.size()
+                 ? "argument " + std::to_string(at)
+                 : "result " + std::to_string(at - arguments.size());
+    };
+    for (size_t other = 0; other < position; ++other)
+      if (other >= arguments.size() || demands[other].isOfAttention)
+        callers.apart.push_back(
+            {position, other, nameOf(position), nameOf(other)});
+  }
+  return std::nullopt;
+}
+
+Outcome Executable::scratchBytes(ArrayRef<CallerArray> arrays, int64_t &bytes) {
+  std::lock_guard<std::mutex> lock(mutex);
+  Recording recording;
+  Callers callers;
+  if (Outcome fault = place(arrays, recording, callers))
+    return fault;
+  bytes = Binding::scratchOf(recording, callers.buffers).bytes();
+  return std::nullopt;
+}
+
 Outcome Executable::bind(ArrayRef<CallerArray> arrays,
                          std::shared_ptr<const Binding> &binding) {
   std::lock_guard<std::mutex> lock(mutex);
@@ -232,42 +279,14 @@ Outcome Executable::bind(ArrayRef<CallerArray> arrays,
     return std::nullopt;
   }
 
-  SmallVector<HostArray> arguments;
   Recording recording;
-  if (Outcome fault = record(arrays, arguments, recording))
+  Callers callers;
+  if (Outcome fault = place(arrays, recording, callers))
     return fault;
-  std::vector<Binding::Buffer> buffers;
-  std::vector<Binding::Apart> pairs = apart;
-  for (auto [slot, argument] : llvm::enumerate(arguments)) {
-    int64_t bytes = argument.elementBytes();
-    buffers.push_back({slot, demands[slot].base, argument.count() == 0,
-                       argument.offset * bytes, /*isMapped=*/false,
-                       demands[slot].isOfAttention
-                           ? layoutOf(arrays[slot], bytes)
-                           : Layout()});
-  }
-  for (size_t number = 0; number < recording.results.size(); ++number) {
-    Binding::Buffer buffer;
-    if (std::optional<std::string> wrong = placeResult(
-            number, arrays[arguments.size() + number], recording, buffer))
-      return caller("result " + std::to_string(number) + ": " + *wrong);
-    size_t position = buffers.size();
-    buffer.layout =
-        layoutOf(arrays[position], recording.results[number].elementBytes());
-    buffers.push_back(buffer);
-    auto nameOf = [&](size_t at) {
-      return at < arguments.size()
-                 ? "argument " + std::to_string(at)
-                 : "result " + std::to_string(at - arguments.size());
-    };
-    for (size_t other = 0; other < position; ++other)
-      if (other >= arguments.size() || demands[other].isOfAttention)
-        pairs.push_back({position, other, nameOf(position), nameOf(other)});
-  }
   if (bindings.size() == kMaxBindings)
     bindings.clear();
-  runtime::Expected<std::shared_ptr<const Binding>> made =
-      Binding::make(kernels, recording, std::move(buffers), std::move(pairs));
+  runtime::Expected<std::shared_ptr<const Binding>> made = Binding::make(
+      kernels, recording, std::move(callers.buffers), std::move(callers.apart));
   if (!made)
     return Fault{ATTN_DEVICE_ERROR, made.message()};
   binding = *made;

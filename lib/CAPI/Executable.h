@@ -21,6 +21,8 @@ class Executable {
 public:
   struct Request {
     llvm::StringRef text, machine, schedule, function;
+    /// Without, it cannot be loaded; what it takes of scratch is known.
+    bool withBinary = true;
   };
   /// Compiles; on failure `error` holds the diagnostics.
   static std::unique_ptr<Executable> compile(const Request &request,
@@ -36,12 +38,24 @@ public:
   Outcome bind(llvm::ArrayRef<CallerArray> arrays,
                std::shared_ptr<const Binding> &binding);
 
+  /// The scratch that such a binding would take, without a GPU.
+  Outcome scratchBytes(llvm::ArrayRef<CallerArray> arrays, int64_t &bytes);
+
 private:
+  /// The caller's buffers of a call, and those that must not overlap.
+  struct Callers {
+    std::vector<Binding::Buffer> buffers;
+    std::vector<Binding::Apart> apart;
+  };
+
   Executable() : context(mlir::MLIRContext::Threading::DISABLED) {}
 
   Outcome record(llvm::ArrayRef<CallerArray> arrays,
                  llvm::SmallVectorImpl<HostArray> &arguments,
                  Recording &recording);
+  /// Records, and puts the caller's arrays in their places.
+  Outcome place(llvm::ArrayRef<CallerArray> arrays, Recording &recording,
+                Callers &callers);
   std::optional<std::string> placeResult(size_t number,
                                          const CallerArray &array,
                                          const Recording &recording,

@@ -58,14 +58,15 @@ static std::string attribute(const xla::CallFrame &frame,
   return "";
 }
 
-/// What clauses, lists and sequences of a call frame are, as its attributes say
-/// it.
+/// What clauses, lists, sequences and scratch of a call frame are, as its
+/// attributes say it.
 struct Behind {
   llvm::SmallVector<llvm::StringRef> kinds; ///< of lists: partial, full
   std::vector<AttentionArrays::Capture> captures;
   llvm::SmallVector<llvm::StringRef> gradients; ///< names of captures
   /// Of sequences that lie one behind the other, whose offsets are operands.
   std::optional<Lengths> longest;
+  bool hasWorkspace = false; ///< the last result
 
   bool isAny() const { return !kinds.empty() || !captures.empty() || longest; }
 };
@@ -211,6 +212,8 @@ static std::string signature(Direction direction, bool hasLow,
     add(false, "capture " + capture.name);
   for (llvm::StringRef name : behind.gradients)
     add(true, "the gradient of " + name.str());
+  if (behind.hasWorkspace)
+    add(true, "workspace");
   return "expects operands " + lists[0] + " and results " + lists[1];
 }
 
@@ -227,6 +230,8 @@ public:
   /// The buffers, with the types that these have.
   Outcome read(AttentionArrays &arrays,
                llvm::SmallVectorImpl<xla::DataType> &types);
+  /// What is behind them, if that is there.
+  Outcome readWorkspace(ScratchMemory &workspace);
 
 private:
   const xla::Values &values(bool isResult) const {
@@ -292,7 +297,7 @@ Outcome FrameReader::read(AttentionArrays &arrays,
   int64_t captures = behind.captures.size(),
           gradients = behind.gradients.size();
   const int64_t ends[2] = {values(false).size - lists - captures,
-                           values(true).size - gradients};
+                           values(true).size - gradients - behind.hasWorkspace};
   for (const ArrayPlace &place : places) {
     if (place.isOptional && next[place.isOutput] >= ends[place.isOutput])
       continue;
@@ -312,10 +317,27 @@ Outcome FrameReader::read(AttentionArrays &arrays,
     if (Outcome fault = readBuffer(*buffer, rank, arrays.all.back().array))
       return fault;
   }
-  if (behind.isAny() && (next[false] + captures != values(false).size ||
-                         next[true] + gradients != values(true).size))
+  if (behind.isAny() &&
+      (next[false] + captures != values(false).size ||
+       next[true] + gradients + behind.hasWorkspace != values(true).size))
     return invalid(signature(direction, hasLow, behind));
   return readCaptures(arrays);
+}
+
+Outcome FrameReader::readWorkspace(ScratchMemory &workspace) {
+  if (!behind.hasWorkspace)
+    return std::nullopt;
+  const xla::Buffer *buffer = nullptr;
+  if (Outcome fault = take(/*isResult=*/true, buffer))
+    return fault;
+  if (buffer->type != xla::DataType::u8)
+    return invalid("expects a workspace of u8, but got XLA's type " +
+                   std::to_string(static_cast<int32_t>(buffer->type)));
+  workspace.address = reinterpret_cast<uint64_t>(buffer->data);
+  workspace.bytes = 1;
+  for (int64_t size : llvm::ArrayRef(buffer->dims, buffer->rank))
+    workspace.bytes *= size;
+  return std::nullopt;
 }
 
 /// "128 x 64", of lists.
@@ -418,6 +440,33 @@ static const CallerArray *writtenOf(const AttentionArrays &arrays) {
   return nullptr;
 }
 
+/// Where a launch takes its scratch: in the workspace, or where that does not
+/// do, in the driver's pool.  The pool's memory is nodes of a graph, which the
+/// child graphs that XLA makes of captured streams must not have.
+static Outcome chooseScratch(const Binding &binding, runtime::Stream stream,
+                             const ScratchMemory &workspace,
+                             ScratchMemory &scratch) {
+  std::optional<std::string> wrong = binding.checkScratch(workspace);
+  if (!wrong) {
+    scratch = workspace;
+    return std::nullopt;
+  }
+  runtime::Expected<bool> capturing = binding.isCapturing(stream);
+  if (!capturing)
+    return Fault{ATTN_DEVICE_ERROR, capturing.message()};
+  if (!*capturing)
+    return std::nullopt;
+  return Fault{
+      ATTN_UNSUPPORTED,
+      "cannot be captured in a command buffer: it needs " +
+          std::to_string(binding.scratchBytes()) +
+          " bytes of scratch memory, but got a workspace of " +
+          std::to_string(workspace.bytes) + " (" + *wrong +
+          "); trace the call where the GPUs that run it are, or name their "
+          "machine, or keep custom calls out of "
+          "--xla_gpu_enable_command_buffer"};
+}
+
 static Outcome execute(const xla::CallFrame &frame, Direction direction) {
   std::string lists = attribute(frame, "lists"),
               captures = attribute(frame, "captures"),
@@ -427,9 +476,14 @@ static Outcome execute(const xla::CallFrame &frame, Direction direction) {
     return fault;
   if (Outcome fault = readLongest(attribute(frame, "longest"), behind))
     return fault;
+  behind.hasWorkspace = attribute(frame, "workspace") == "true";
   AttentionArrays arrays;
   llvm::SmallVector<xla::DataType> types;
-  if (Outcome fault = FrameReader(frame, direction, behind).read(arrays, types))
+  FrameReader reader(frame, direction, behind);
+  if (Outcome fault = reader.read(arrays, types))
+    return fault;
+  ScratchMemory workspace, scratch;
+  if (Outcome fault = reader.readWorkspace(workspace))
     return fault;
   AttentionRequest request;
   request.direction = direction;
@@ -467,7 +521,10 @@ static Outcome execute(const xla::CallFrame &frame, Direction direction) {
     addresses.push_back(each.address);
   if (std::optional<std::string> wrong = binding->check(addresses))
     return invalid(*wrong);
-  runtime::Status launched = binding->launch(addresses, stream.stream);
+  if (Outcome fault =
+          chooseScratch(*binding, stream.stream, workspace, scratch))
+    return fault;
+  runtime::Status launched = binding->launch(addresses, stream.stream, scratch);
   if (!launched.ok())
     return Fault{ATTN_DEVICE_ERROR, launched.message()};
   return std::nullopt;

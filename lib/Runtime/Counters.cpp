@@ -79,22 +79,20 @@ void Counters::release(const Driver &driver) {
 Expected<DeviceAddress> Gpu::counters(Stream stream, int64_t words) const {
   const Driver &driver = *state->driver;
   Counters &counters = words <= state->few.words() ? state->few : state->many;
-  Current current(*state);
-  CaptureStatus capture = CaptureStatus::none;
-  Status status = current.check(driver.streamIsCapturing(stream, &capture),
-                                "asking whether a stream captures a graph");
-  if (!status.ok())
-    return status;
-  if (capture != CaptureStatus::none)
+  Expected<bool> capturing = isCapturing(stream);
+  if (!capturing)
+    return capturing.status();
+  if (*capturing)
     return counters.unique(*state);
   // A handle may come back for another stream, and one handle stands for the
   // default streams of all threads; an id does neither.  To ask a stream that
   // captures for it would end the capture.
+  Current current(*state);
   unsigned long long id = reinterpret_cast<uintptr_t>(stream);
   if (driver.streamId)
-    status = current.check(driver.streamId(stream, &id),
-                           "asking for the id of a stream");
-  if (!status.ok())
-    return status;
+    if (Status status = current.check(driver.streamId(stream, &id),
+                                      "asking for the id of a stream");
+        !status.ok())
+      return status;
   return counters.ofStream(*state, id);
 }

@@ -269,6 +269,17 @@ Expected<double> Gpu::secondsBetween(const Event &first,
   return 1e-3 * milliseconds;
 }
 
+Expected<bool> Gpu::isCapturing(Stream stream) const {
+  Current current(*state);
+  CaptureStatus capture = CaptureStatus::none;
+  Status status =
+      current.check(state->driver->streamIsCapturing(stream, &capture),
+                    "asking whether a stream captures a graph");
+  if (!status.ok())
+    return status;
+  return capture != CaptureStatus::none;
+}
+
 Status Gpu::synchronize(Stream stream) const {
   Current current(*state);
   return current.check(state->driver->streamSynchronize(stream),

@@ -215,6 +215,22 @@ def schedule_of(direction: str, named: dict[str, Array],
                         ctypes.byref(packed.request), *packed.pointers)
 
 
+def _scratch(direction: str, packed: _Packed) -> int:
+    count = ctypes.c_int64()
+    _native.call(f"attn_{direction}_scratch_bytes",
+                 ctypes.byref(packed.request), *packed.pointers,
+                 ctypes.byref(count))
+    return count.value
+
+
+def scratch_bytes_of(direction: str, named: dict[str, Array],
+                     places: Sequence[str], *options: Any, **more: Any) -> int:
+    """What a launch that `bind_attention` gives for the machine of the options
+    needs beside its arrays, without a GPU; ValueError, UnsupportedError."""
+    return _scratch(direction, _pack(direction, named, places, *options,
+                                     **more))
+
+
 #: Arrays of sequences that lie one behind the other, by direction.
 _OF_SEQUENCES = {"forward": ("q", "k", "v", "o", "lse"),
                  "backward": ("do", "q", "k", "v", "o", "lse", "dlse", "dq",
@@ -279,3 +295,11 @@ def schedule_of_ragged(direction: str, named: dict[str, Array],
     packed = _pack_ragged(direction, named, offsets, options, captured, *more)
     return _native.text(f"attn_{direction}_schedule",
                         ctypes.byref(packed.request), *packed.pointers)
+
+
+def scratch_bytes_of_ragged(direction: str, named: dict[str, Array],
+                            offsets: Sequence[tuple[str, Array]], options: Any,
+                            captured: Any, *more: Any) -> int:
+    """The same of `bind_ragged`."""
+    return _scratch(direction, _pack_ragged(direction, named, offsets, options,
+                                            captured, *more))

@@ -1,7 +1,12 @@
 """Calls of attn's handlers by XLA, and what is asked before one.
 
 What `attn.jax` and `_jax_varlen` share: the two targets, the types of results,
-and the GPUs for which a program may be compiled.
+the GPUs for which a program may be compiled, and scratch.
+
+Scratch is XLA's memory: a call has one result more, of so many bytes, that
+nobody sees.  XLA captures calls in command buffers, and what it replays is then
+there for as long as its own buffers.  How much it is depends on the shapes, so
+it is asked for when vmap has said them.
 """
 
 # mypy: allow-untyped-calls
@@ -11,12 +16,14 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import math
 import os
 import re
 import threading
-from typing import Any, Callable, Optional, Sequence
+from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 import jax
+import jax.custom_batching
 import jax.numpy as jnp
 
 from . import _cache, _machines, _native
@@ -47,8 +54,8 @@ DTYPES = {jnp.dtype(kind): name for kind, name in (
     (jnp.float8_e4m3fn, "f8e4m3"))}
 #: 8-bit types: o is bfloat16, and there are no gradients.
 EIGHT_BITS = (jnp.dtype(jnp.float8_e4m3fn),)
-# Since 0.4.36 ffi_call gives a function, and vmap can be one call.
-_HAS_VMAP = "vmap_method" in inspect.signature(_ffi.ffi_call).parameters
+# Since 0.4.36 ffi_call gives a function.
+_GIVES_FUNCTION = "vmap_method" in inspect.signature(_ffi.ffi_call).parameters
 
 _SAME_BITS = re.compile(r"--xla_gpu_(deterministic_ops|"
                         r"exclude_nondeterministic_ops)(=(true|1))?")
@@ -115,10 +122,15 @@ def check_places(**arrays: jax.Array) -> None:
                 f"jax.devices('cuda')[0])")
 
 
-def described(array: Any, dtype: str = "") -> Array:
+def described(array: Any, dtype: str = "", rank: Optional[int] = None
+              ) -> Array:
     """An array of XLA's, row-major and well aligned, of which nothing but the
-    shape is known yet."""
+    shape is known yet; with a rank, dimensions before so many are batch too, as
+    handlers take them."""
     sizes = tuple(map(int, array.shape))
+    if rank is not None:
+        lead = len(sizes) - rank + 1
+        sizes = (math.prod(sizes[:lead]), *sizes[lead:])
     return Array(0, dtype, sizes, row_major(sizes), 0, None)
 
 
@@ -138,8 +150,7 @@ def result(shape: Sequence[int], dtype: Any, q: jax.Array) -> Any:
         return jax.ShapeDtypeStruct(tuple(shape), dtype)
     # How a type says so differs between versions; operations know.  These
     # are not used, and go.
-    like = jnp.expand_dims(q[..., 0], range(q.ndim - 1, len(shape)))
-    return jax.typeof(jnp.broadcast_to(like, shape).astype(dtype))
+    return jax.typeof(jnp.broadcast_to(q.sum(), shape).astype(dtype))
 
 
 def vary_together(*arrays: jax.Array) -> list[jax.Array]:
@@ -157,13 +168,68 @@ def vary_together(*arrays: jax.Array) -> list[jax.Array]:
     return result
 
 
-def foreign(target: str, results: Sequence[Any], arrays: Sequence[jax.Array],
-            attributes: dict[str, str],
-            vmap_method: str = "broadcast_all") -> tuple[jax.Array, ...]:
-    if not _HAS_VMAP:  # vmap is a loop there
-        return tuple(_ffi.ffi_call(target, results, *arrays, **attributes))
-    launch = _ffi.ffi_call(target, results, vmap_method=vmap_method)
-    return tuple(launch(*arrays, **attributes))
+#: The bytes of scratch that a call on such arrays needs, of a machine.
+Ask = Callable[[str], int]
+
+
+def _scratch_bytes(machines: Sequence[str], arrays: Sequence[Any],
+                   asked: Callable[..., Ask]) -> int:
+    """The most that one of them needs.  0 where nothing is known: then the
+    driver has it, outside of command buffers."""
+    if not all(isinstance(size, int) for a in arrays for size in a.shape):
+        return 0  # a program for many sizes
+    most = 0
+    for machine in machines:
+        try:
+            most = max(most, asked(*arrays)(machine))
+        except (UnsupportedError, ValueError):
+            pass  # a program that runs there says so
+    return most
+
+
+class Foreign(NamedTuple):
+    """A call of XLA's: its target, attributes, and the machines on which it may
+    run; `asked`, of the arrays, says how much scratch it needs.  Under vmap it
+    is one call with one more dimension in front, or a loop."""
+
+    target: str
+    attributes: dict[str, str]
+    machines: Sequence[str]
+    asked: Callable[..., Ask]
+    looped: bool = False
+
+    def _alone(self, results: Sequence[Any],
+               arrays: Sequence[jax.Array]) -> tuple[jax.Array, ...]:
+        count = _scratch_bytes(self.machines, arrays, self.asked)
+        workspace = [result((count,), jnp.uint8, arrays[0])] if count else []
+        attributes = {**self.attributes, "workspace": "true" if count else ""}
+        kinds = [*results, *workspace]
+        if _GIVES_FUNCTION:
+            found = _ffi.ffi_call(self.target, kinds)(*arrays, **attributes)
+        else:
+            found = _ffi.ffi_call(self.target, kinds, *arrays, **attributes)
+        return tuple(found[:len(results)])
+
+    def __call__(self, results: Sequence[Any],
+                 arrays: Sequence[jax.Array]) -> tuple[jax.Array, ...]:
+        def alone(*arrays: jax.Array) -> tuple[jax.Array, ...]:
+            return self._alone(results, arrays)
+
+        if self.looped:
+            return tuple(jax.custom_batching.sequential_vmap(alone)(*arrays))
+        launch = jax.custom_batching.custom_vmap(alone)
+
+        @launch.def_vmap
+        def together(size: int, mapped: Sequence[bool], *arrays: jax.Array
+                     ) -> Any:
+            every = [array if is_mapped else
+                     jnp.broadcast_to(array, (size, *array.shape))
+                     for array, is_mapped in zip(arrays, mapped)]
+            larger = [result((size, *each.shape), each.dtype, every[0])
+                      for each in results]
+            return self(larger, every), (True,) * len(results)
+
+        return tuple(launch(*arrays))
 
 
 def same_bits() -> bool:

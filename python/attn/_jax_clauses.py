@@ -65,6 +65,12 @@ class Behind(NamedTuple):
     def arrays(self) -> tuple[Any, ...]:
         return (*self.lists, *self.turned, *self.captures)
 
+    def of(self, arrays: Sequence[Any]) -> Behind:
+        """These in the places of `arrays()`."""
+        lists, turned = len(self.lists), len(self.lists) + len(self.turned)
+        return Behind(tuple(arrays[turned:]), tuple(arrays[:lists]),
+                      tuple(arrays[lists:turned]))
+
 
 # -- From arguments to arrays ------------------------------------------------
 
@@ -195,23 +201,36 @@ def _names_of(said: Said, direction: str) -> list[str]:
         *wanted, *(f"transposed_{name}" for name in wanted)]
 
 
-def check_kernel(machines: Sequence[str], direction: str, named: Named,
-                 places: Sequence[str], options: tuple[Any, ...], said: Said,
-                 behind: Behind, gradients: Sequence[int] = ()) -> None:
-    """UnsupportedError with the reasons where no machine has a kernel, and
-    ValueError for what clauses or shapes say that is wrong.  `options` are mask
-    and scale, and what stands behind `machine` in a request."""
+def request(direction: str, named: Named, places: Sequence[str],
+            options: tuple[Any, ...], said: Said, behind: Behind,
+            gradients: Sequence[int] = ()) -> Callable[..., Any]:
+    """What asks a function of `_bindings` about a call on a machine.  `options`
+    are mask and scale, and what stands behind `machine` in a request."""
     lists = behind.lists if direction == "forward" else (
         *behind.lists, *(behind.turned or transposed_shapes(behind.lists)))
     beside = {name: described(array) for name, array in
               zip(_names_of(said, direction), lists)}
     mask, scale, *more = options
-    _jax_calls.check_some(machines, lambda machine: _bindings.schedule_of(
+    return lambda ask, machine: ask(
         direction, {**named, **beside}, places, mask, scale, machine, *more,
         block_size=said.block_size,
         gradients=[described(array) if number in gradients else None
                    for number, array in enumerate(behind.captures)],
-        **_capture_of(said, behind)))
+        **_capture_of(said, behind))
+
+
+def check_kernel(machines: Sequence[str], *about: Any) -> None:
+    """UnsupportedError with the reasons where no machine has a kernel, and
+    ValueError for what clauses or shapes say that is wrong; as `request`."""
+    asked = request(*about)
+    _jax_calls.check_some(
+        machines, lambda machine: asked(_bindings.schedule_of, machine))
+
+
+def scratch(*about: Any) -> _jax_calls.Ask:
+    """The bytes that such a call needs on a machine; as `request`."""
+    asked = request(*about)
+    return lambda machine: int(asked(_bindings.scratch_bytes_of, machine))
 
 
 def transposed_shapes(lists: Sequence[Any]) -> list[Any]:
@@ -231,8 +250,7 @@ class Launches(NamedTuple):
 
 def _forward_of(launches: Launches, q: Any, k: Any, v: Any, behind: Behind,
                 call: Any, said: Said) -> Any:
-    return launches.forward(q, k, v, (*behind.lists, *behind.captures), call,
-                            said)
+    return launches.forward(q, k, v, behind._replace(turned=()), call, said)
 
 
 def differentiable(launches: Launches) -> Callable[..., Any]:

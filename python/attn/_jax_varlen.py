@@ -14,7 +14,7 @@ Under vmap calls are made one after the other: a batch has offsets of its own.
 from __future__ import annotations
 
 import functools
-from typing import Any, NamedTuple, Optional, Sequence
+from typing import Any, Callable, NamedTuple, Optional, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -67,21 +67,33 @@ def _schedule(direction: str, named: tuple[tuple[str, Array], ...],
                                         options, (None, ()), *more)
 
 
-def _check_kernel(direction: str, named: dict[str, Array], cu_q: Any,
-                  cu_k: Any, call: Call) -> None:
-    """UnsupportedError with the reasons where no machine has a kernel."""
+def _scratch(direction: str, named: tuple[tuple[str, Array], ...],
+             *about: Any) -> int:
+    """The bytes that it would need there."""
+    offsets, options, *more = about
+    return _bindings.scratch_bytes_of_ragged(direction, dict(named), offsets,
+                                             options, (None, ()), *more)
+
+
+def _request(direction: str, named: dict[str, Array], cu_q: Any, cu_k: Any,
+             call: Call) -> Callable[..., Any]:
+    """What asks one of both about a call on a machine."""
     offsets = tuple((name, described(array, _OFFSETS[array.dtype]))
                     for name, array in (("cu_q", cu_q), ("cu_k", cu_k)))
     more = () if direction == "forward" else (call.deterministic,)
-    _jax_calls.check_some(
-        _jax_calls.machines_for(call.options.machine),
-        lambda machine: _schedule(
-            direction, tuple(named.items()), offsets,
-            call.options._replace(machine=machine), *more))
+    return lambda ask, machine: ask(
+        direction, tuple(named.items()), offsets,
+        call.options._replace(machine=machine), *more)
 
 
-def _check_forward(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any,
-                   call: Call) -> None:
+def _check_kernel(request: Callable[..., Any], call: Call) -> None:
+    """UnsupportedError with the reasons where no machine has a kernel."""
+    _jax_calls.check_some(_jax_calls.machines_for(call.options.machine),
+                          functools.partial(request, _schedule))
+
+
+def _forward_request(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any,
+                     call: Call) -> Callable[..., Any]:
     dtype = _jax_calls.DTYPES[q.dtype]
     named = {name: described(array, dtype)
              for name, array in (("q", q), ("k", k), ("v", v))}
@@ -89,7 +101,17 @@ def _check_forward(q: Any, k: Any, v: Any, cu_q: Any, cu_k: Any,
     named["o"] = described(o, result_dtype(dtype))
     for name in ("lse", "lse_low")[:call.lse_words]:
         named[name] = described(lse, "f32")
-    _check_kernel("forward", named, cu_q, cu_k, call)
+    return _request("forward", named, cu_q, cu_k, call)
+
+
+def _backward_request(arrays: Sequence[Any], cu_q: Any, cu_k: Any,
+                      call: Call) -> Callable[..., Any]:
+    """Of do, q, k, v, o, both words of lse and perhaps dlse."""
+    names = ("do", "q", "k", "v", "o", "lse", "lse_low", "dlse")
+    named = {name: described(array, _jax_calls.DTYPES[array.dtype])
+             for name, array in zip(names, arrays)}
+    named.update(dq=named["q"], dk=named["k"], dv=named["v"])
+    return _request("backward", named, cu_q, cu_k, call)
 
 
 # -- The calls ------------------------------------------------------------------
@@ -109,6 +131,13 @@ def _within(array: jax.Array, offsets: jax.Array, axis: int = 0,
     return jnp.where(rows < offsets[-1], array, jnp.asarray(fill, array.dtype))
 
 
+def _foreign(target: str, attributes: dict[str, str], call: Call,
+             request: Callable[..., Any]) -> _jax_calls.Foreign:
+    return _jax_calls.Foreign(
+        target, attributes, _jax_calls.machines_for(call.options.machine),
+        lambda *own: functools.partial(request(*own), _scratch), looped=True)
+
+
 def _launch(q: jax.Array, k: jax.Array, v: jax.Array, cu_q: jax.Array,
             cu_k: jax.Array, call: Call) -> tuple[jax.Array, ...]:
     """o and so many words of lse, by XLA."""
@@ -117,9 +146,9 @@ def _launch(q: jax.Array, k: jax.Array, v: jax.Array, cu_q: jax.Array,
     for _ in range(call.lse_words):
         results.append(_jax_calls.result(lse.shape, lse.dtype,
                                          jnp.swapaxes(q, 0, 1)))
-    o, *words = _jax_calls.foreign(
-        _jax_calls.TARGET, results, (q, k, v, cu_q, cu_k), call.attributes(),
-        "sequential")
+    o, *words = _foreign(_jax_calls.TARGET, call.attributes(), call,
+                         lambda *own: _forward_request(*own, call))(
+                             results, (q, k, v, cu_q, cu_k))
     fills = (-jnp.inf, 0.0)  # of lse and of its low word
     return (_within(o, cu_q), *(_within(word, cu_q, 1, fill)
                                 for word, fill in zip(words, fills)))
@@ -132,8 +161,9 @@ def _launch_gradients(arrays: Sequence[jax.Array], cu_q: jax.Array,
     results = [_jax_calls.result(a.shape, a.dtype, a) for a in arrays[1:4]]
     attributes = {**call.attributes(),
                   "deterministic": "true" if call.deterministic else ""}
-    found = _jax_calls.foreign(_jax_calls.GRADIENT_TARGET, results,
-                               (*arrays, cu_q, cu_k), attributes, "sequential")
+    found = _foreign(_jax_calls.GRADIENT_TARGET, attributes, call,
+                     lambda *own: _backward_request(own[:-2], *own[-2:], call))(
+                         results, (*arrays, cu_q, cu_k))
     return tuple(_within(gradient, offsets) for gradient, offsets in
                  zip(found, (cu_q, cu_k, cu_k)))
 
@@ -151,7 +181,7 @@ def _forward(q: jax.Array, k: jax.Array, v: jax.Array, cu_q: jax.Array,
             f"attn has no gradients for {q.dtype}; arrays cast to bfloat16 "
             f"have them")
     both = call._replace(lse_words=2)
-    _check_forward(q, k, v, cu_q, cu_k, both)
+    _check_kernel(_forward_request(q, k, v, cu_q, cu_k, both), both)
     o, *words = _launch(q, k, v, cu_q, cu_k, both)
     return (o, *words[:call.lse_words]), (q, k, v, cu_q, cu_k, o, *words)
 
@@ -163,15 +193,8 @@ def _backward(call: Call, saved: Any, gradients: Any) -> Any:
                 _jax_calls.same_bits())
     if 0 in (do.size, q.size, k.size, v.size):
         return (*map(jnp.zeros_like, (q, k, v)), None, None)
-    dtype = _jax_calls.DTYPES[q.dtype]
-    named = {name: described(array, dtype) for name, array in (
-        ("do", do), ("q", q), ("k", k), ("v", v), ("o", o))}
-    for name, array in (("lse", lse), ("lse_low", low), ("dlse", dlse)):
-        if array is not None:
-            named[name] = described(array, "f32")
-    named.update(dq=named["q"], dk=named["k"], dv=named["v"])
-    _check_kernel("backward", named, cu_q, cu_k, call)
     arrays = [do, q, k, v, o, lse, low] + ([] if dlse is None else [dlse])
+    _check_kernel(_backward_request(arrays, cu_q, cu_k, call), call)
     return (*_launch_gradients(arrays, cu_q, cu_k, call), None, None)
 
 
@@ -260,7 +283,8 @@ def attention_varlen(
         (_ragged.longest_of(max_seqlen_q, "max_seqlen_q"),
          _ragged.longest_of(max_seqlen_k, "max_seqlen_k"))),
         int(return_softmax_lse))
-    _check_forward(q, k, v, cu_seqlens_q, cu_seqlens_k, call)
+    _check_kernel(_forward_request(q, k, v, cu_seqlens_q, cu_seqlens_k, call),
+                  call)
     _jax_calls.register()
     results = _attention(*_jax_calls.vary_together(
         q, k, v, cu_seqlens_q, cu_seqlens_k), call)

@@ -133,6 +133,7 @@ _gradient_request = ctypes.POINTER(BackwardRequest)
 # attn_free wants it back.
 _out = ctypes.POINTER(ctypes.c_void_p)
 _sizes = ctypes.POINTER(ctypes.c_size_t)
+_counted = ctypes.POINTER(ctypes.c_int64)
 # The addresses of a launch, packed into bytes: the cheapest array to make.
 _addresses = ctypes.c_char_p
 
@@ -162,8 +163,7 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
     "attn_call": (_i32, [_pointer, _buffers, _size, _pointer, _status]),
     "attn_bind": (_i32, [_pointer, _buffers, _size, _out, _status]),
     "attn_launch": (_i32, [_pointer, _addresses, _size, _pointer, _status]),
-    "attn_binding_scratch_bytes": (_i32, [_pointer, ctypes.POINTER(_i64),
-                                          _status]),
+    "attn_binding_scratch_bytes": (_i32, [_pointer, _counted, _status]),
     "attn_launch_in_scratch": (_i32, [_pointer, _addresses, _size, _pointer,
                                       _i64, _pointer, _status]),
     "attn_binding_info": (_i32, [_pointer, _out, _status]),
@@ -176,6 +176,11 @@ SIGNATURES: dict[str, tuple[Any, list[Any]]] = {
                                      _status]),
     "attn_backward_schedule": (_i32, [_gradient_request, *[_buffers] * 10,
                                       _out, _status]),
+    "attn_forward_scratch_bytes": (_i32, [_request, *[_buffers] * 5, _counted,
+                                          _status]),
+    "attn_backward_scratch_bytes": (_i32, [_gradient_request,
+                                           *[_buffers] * 10, _counted,
+                                           _status]),
     "attn_backward": (_i32, [_gradient_request, _i32, *[_buffers] * 10,
                              _pointer, _status]),
     "attn_backward_bind": (_i32, [_gradient_request, _i32, *[_buffers] * 10,

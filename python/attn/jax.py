@@ -11,7 +11,8 @@ grad and vjp, scan, remat, pmap and shard_map, on arrays sharded over the batch
 or the heads.  Outside of those XLA gathers sharded arrays before the call.
 
 A kernel is compiled, unless the cache has it, when a program first runs; after
-that a call may be captured in a command buffer.  What only the GPU can refuse
+that a call may be captured in a command buffer, since its scratch is XLA's.
+What only the GPU can refuse
 (a machine that is not known, say) is then an error of JAX's, with attn's text;
 a problem without a kernel is refused while the call is traced.
 
@@ -74,17 +75,66 @@ class _Call(NamedTuple):
             "scale": "" if self.scale is None else repr(self.scale)}
 
 
+# -- What is asked about a call ---------------------------------------------
+
+
+def _request(call: _Call) -> tuple[Any, ...]:
+    """As `_bindings` takes options, without the machine."""
+    return call.mask, call.scale, call.schedule, call.precision
+
+
+def _named(**arrays: Any) -> _jax_clauses.Named:
+    """As a request has them; all that are numbers of rows are of f32."""
+    rows = ("lse", "lse_low", "dlse")
+    return {name: _jax_calls.described(array, _jax_calls.DTYPES[array.dtype],
+                                       3 if name in rows else 4)
+            for name, array in arrays.items() if array is not None}
+
+
+def _results(q: Any, v: Any, call: _Call) -> list[Any]:
+    """Types of o and of so many words of lse."""
+    dtype = jnp.bfloat16 if q.dtype in _jax_calls.EIGHT_BITS else q.dtype
+    rows = q.shape[:-1]
+    return [_jax_calls.result((*rows, v.shape[-1]), dtype, q),
+            *[_jax_calls.result(rows, jnp.float32, q)] * call.lse_words]
+
+
+#: The arrays of a request in the order of the handlers.
+_GIVEN = ("do", "q", "k", "v", "o", "lse")
+
+
+def _about_forward(q: Any, k: Any, v: Any, call: _Call) -> tuple[Any, ...]:
+    """The request, as `_jax_clauses.request` begins."""
+    o, *words = _results(q, v, call)
+    named = {**_named(q=q, k=k, v=v, **dict(zip(("lse", "lse_low"), words))),
+             "o": _jax_calls.described(
+                 o, result_dtype(_jax_calls.DTYPES[q.dtype]), 4)}
+    return "forward", named, _launching.NAMES, _request(call)
+
+
+def _about_backward(arrays: Sequence[Any], call: _Call) -> tuple[Any, ...]:
+    """The same of do, q, k, v, o, the words of lse and perhaps dlse."""
+    names = (*_GIVEN, *("lse_low",) * (call.lse_words == 2), "dlse")
+    q, k, v = arrays[1:4]
+    named = _named(**dict(zip(names, arrays)), dq=q, dk=k, dv=v)
+    return ("backward", named, (*_backward.INPUTS, *_backward.GRADIENTS),
+            (*_request(call), call.deterministic))
+
+
+_NOTHING = _jax_clauses.Said("", (), (), (0, 0)), _jax_clauses.Behind((), (), ())
+
+
 # -- The call ---------------------------------------------------------------
 
 
 def _launch(q: jax.Array, k: jax.Array, v: jax.Array,
             call: _Call) -> tuple[jax.Array, ...]:
     """o and so many words of lse, by XLA."""
-    dtype = jnp.bfloat16 if q.dtype in _jax_calls.EIGHT_BITS else q.dtype
-    results = [_jax_calls.result((*q.shape[:3], v.shape[3]), dtype, q)]
-    for _ in range(call.lse_words):
-        results.append(_jax_calls.result(q.shape[:3], jnp.float32, q))
-    return _jax_calls.foreign(TARGET, results, (q, k, v), call.attributes())
+    return _jax_calls.Foreign(
+        TARGET, call.attributes(), _jax_calls.machines_for(call.machine),
+        lambda *own: _jax_clauses.scratch(*_about_forward(*own, call),
+                                          *_NOTHING)
+    )(_results(q, v, call), (q, k, v))
 
 
 def _launch_gradients(arrays: Sequence[jax.Array],
@@ -94,7 +144,10 @@ def _launch_gradients(arrays: Sequence[jax.Array],
     results = [_jax_calls.result(a.shape, a.dtype, a) for a in arrays[1:4]]
     attributes = {**call.attributes(),
                   "deterministic": "true" if call.deterministic else ""}
-    return _jax_calls.foreign(GRADIENT_TARGET, results, arrays, attributes)
+    return _jax_calls.Foreign(
+        GRADIENT_TARGET, attributes, _jax_calls.machines_for(call.machine),
+        lambda *own: _jax_clauses.scratch(*_about_backward(own, call),
+                                          *_NOTHING))(results, arrays)
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(3,))
@@ -140,16 +193,15 @@ _attention = jax.jit(_differentiable, static_argnums=3, inline=True)
 
 
 def _launch_behind(q: jax.Array, k: jax.Array, v: jax.Array,
-                   behind: Sequence[jax.Array], call: _Call,
+                   behind: _jax_clauses.Behind, call: _Call,
                    said: _jax_clauses.Said) -> tuple[jax.Array, ...]:
     """o and so many words of lse, by XLA."""
-    dtype = jnp.bfloat16 if q.dtype in _jax_calls.EIGHT_BITS else q.dtype
-    results = [_jax_calls.result((*q.shape[:3], v.shape[3]), dtype, q)]
-    for _ in range(call.lse_words):
-        results.append(_jax_calls.result(q.shape[:3], jnp.float32, q))
-    return _jax_calls.foreign(
-        TARGET, results, (q, k, v, *behind),
-        {**call.attributes(), **said.attributes()}, "sequential")
+    return _jax_calls.Foreign(
+        TARGET, {**call.attributes(), **said.attributes()},
+        _jax_calls.machines_for(call.machine),
+        lambda *own: _jax_clauses.scratch(*_about_forward(*own[:3], call), said,
+                                          behind.of(own[3:])),
+        looped=True)(_results(q, v, call), (q, k, v, *behind.arrays()))
 
 
 def _launch_gradients_behind(
@@ -162,35 +214,16 @@ def _launch_gradients_behind(
         capture = behind.captures[number].astype(jnp.float32)
         results.append(jax.typeof(capture) if _jax_calls.axes(capture) else
                        jax.ShapeDtypeStruct(capture.shape, capture.dtype))
-    return _jax_calls.foreign(
-        GRADIENT_TARGET, results, (*arrays, *behind.arrays()),
+    count = len(arrays)
+    return _jax_calls.Foreign(
+        GRADIENT_TARGET,
         {**call.attributes(), **said.attributes(wanted),
-         "deterministic": "true" if call.deterministic else ""}, "sequential")
-
-
-def _request(call: _Call) -> tuple[Any, ...]:
-    """As `_bindings` takes options, without the machine."""
-    return call.mask, call.scale, call.schedule, call.precision
-
-
-def _named(**arrays: Any) -> _jax_clauses.Named:
-    """As a request has them; all that are numbers of rows are of f32."""
-    return {name: _jax_calls.described(array, _jax_calls.DTYPES[array.dtype])
-            for name, array in arrays.items() if array is not None}
-
-
-def _check_forward(q: Any, k: Any, v: Any, behind: _jax_clauses.Behind,
-                   call: _Call, said: _jax_clauses.Said) -> None:
-    of = _jax_calls.described
-    words = ("lse", "lse_low")[:call.lse_words]
-    o = jax.ShapeDtypeStruct((*q.shape[:3], v.shape[3]), q.dtype)
-    rows = jax.ShapeDtypeStruct(q.shape[:3], jnp.float32)
-    named = {**_named(q=q, k=k, v=v),
-             "o": of(o, result_dtype(_jax_calls.DTYPES[q.dtype])),
-             **{name: of(rows, "f32") for name in words}}
-    _jax_clauses.check_kernel(
-        _jax_calls.machines_for(call.machine), "forward", named,
-        _launching.NAMES, _request(call), said, behind)
+         "deterministic": "true" if call.deterministic else ""},
+        _jax_calls.machines_for(call.machine),
+        lambda *own: _jax_clauses.scratch(
+            *_about_backward(own[:count], call), said, behind.of(own[count:]),
+            wanted),
+        looped=True)(results, (*arrays, *behind.arrays()))
 
 
 def _gradients_behind(do: Any, q: Any, k: Any, v: Any, o: Any,
@@ -204,16 +237,12 @@ def _gradients_behind(do: Any, q: Any, k: Any, v: Any, o: Any,
     if 0 in (do.size, q.size) or (not wanted and 0 in (k.size, v.size)):
         return tuple(map(jnp.zeros_like, (
             q, k, v, *(behind.captures[number] for number in wanted))))
-    lse, low = words
     if said.lists and not behind.turned:
         behind = behind._replace(turned=_jax_clauses.transposed(behind.lists))
+    arrays = [do, q, k, v, o, *words] + ([] if dlse is None else [dlse])
     _jax_clauses.check_kernel(
-        _jax_calls.machines_for(call.machine), "backward",
-        _named(do=do, q=q, k=k, v=v, o=o, lse=lse, lse_low=low, dlse=dlse,
-               dq=q, dk=k, dv=v),
-        (*_backward.INPUTS, *_backward.GRADIENTS),
-        (*_request(call), call.deterministic), said, behind, wanted)
-    arrays = [do, q, k, v, o, lse, low] + ([] if dlse is None else [dlse])
+        _jax_calls.machines_for(call.machine), *_about_backward(arrays, call),
+        said, behind, wanted)
     return _launch_gradients_behind(arrays, behind, call, said, wanted)
 
 
@@ -232,7 +261,8 @@ def _with_clauses(q: jax.Array, k: jax.Array, v: jax.Array, call: _Call,
     if found is None:
         return None
     said, behind = found
-    _check_forward(q, k, v, behind, call, said)
+    _jax_clauses.check_kernel(_jax_calls.machines_for(call.machine),
+                              *_about_forward(q, k, v, call), said, behind)
     _jax_calls.register()
     flat, form = jax.tree.flatten(behind)
     q, k, v, *flat = _jax_calls.vary_together(q, k, v, *flat)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """attn.jax with clauses, lists and ragged batches on a GPU, against fp64.
 
-    jax_clauses.py [--rows 333] [--dtype bfloat16] [--varlen]
+    jax_clauses.py [--rows 333] [--dtype bfloat16] [--varlen] [--graphs]
 
 Softcap, ALiBi, a bias, a table, sinks, documents, lists and a mix of them, under
 jit: O, LSE and the gradients of q, k, v and of what clauses read.  The truth is
@@ -9,7 +9,12 @@ JAX's on the CPU in fp64, and an error is relative to the larger of the result
 and of the terms that were summed up.  Another vmap over the mixed case runs as
 a loop.  Then attention_varlen, with offsets that are values of one program
 (`--varlen`: that alone): random lengths, some of them 0, and NaN behind the last
-sequence.  The exit status is 1 when something was wrong.
+sequence.
+
+With `--graphs` XLA puts all that it can into command buffers, and every program
+runs several times, with other data: so calls are captured and replayed.  That
+they are is shown by one with too little scratch, which must be refused.  The
+exit status is 1 when something was wrong.
 """
 
 import argparse
@@ -22,12 +27,17 @@ if __name__ == "__main__" and {"-h", "--help"} & set(sys.argv[1:]):
 
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+if "--graphs" in sys.argv[1:]:  # XLA reads its flags when JAX is loaded
+    os.environ["XLA_FLAGS"] = (
+        os.environ.get("XLA_FLAGS", "") + " --xla_gpu_graph_min_graph_size=1"
+        " --xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUSTOM_CALL")
 
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
 import attn  # noqa: E402
+from attn import _jax_calls  # noqa: E402
 from attn.jax import attention, attention_varlen  # noqa: E402
 
 HEADS, KV_HEADS = 4, 2
@@ -65,6 +75,8 @@ def cases(rng, queries, keys):
             lambda b, h, i, j: (i // 64 + j // 64) % 2 == 0, queries=queries,
             keys=keys, block_size=64)),
         sees=lambda a, b, h, i, j: (i // 64 + j // 64) % 2 == 0)
+    yield Case("dense", {}, lambda a: dict(mask="causal"),
+               sees=lambda a, b, h, i, j: j <= i)
     yield Case("softcap", {}, lambda a: dict(softcap=5.0, mask="causal"),
                lambda s, a, *_: 5 * jnp.tanh(s / 5),
                lambda a, b, h, i, j: j <= i)
@@ -117,23 +129,31 @@ def error(got, want, size=0.0):
     return np.linalg.norm(got - want) / max(np.linalg.norm(want), size, 1e-30)
 
 
-def run(case, tensors, arrays, dtype):
-    """The largest errors of results and of gradients."""
+def run(case, draws, arrays):
+    """The largest errors of results and of gradients, of one program that runs
+    with each of the draws, all of which are queued before one is looked at."""
     def ours(q, k, v, arrays):
         return attention(q, k, v, return_lse=True, **case.options(arrays))
 
-    q, k, v, do, dlse = tensors
     floats = {name: arrays[name] for name in case.floats}
     rest = {name: a for name, a in arrays.items() if name not in floats}
 
     @jax.jit
-    def both(q, k, v, floats):
+    def both(q, k, v, do, dlse, floats):
         (o, lse), pull = jax.vjp(
             lambda q, k, v, floats: ours(q, k, v, {**floats, **rest}),
             q, k, v, floats)
         return o, lse, pull((do, dlse))
 
-    o, lse, found = both(q, k, v, floats)
+    results = [both(*tensors, floats) for tensors in draws]
+    errors = [compare(case, tensors, floats, rest, *each)
+              for tensors, each in zip(draws, results)]
+    return [max(each) for each in zip(*errors)]
+
+
+def compare(case, tensors, floats, rest, o, lse, found):
+    """The largest errors of results and of gradients of one run."""
+    q, k, v, do, dlse = tensors
     with jax.default_device(jax.devices("cpu")[0]):
         own = jax.tree.map(lambda t: jnp.asarray(np.asarray(t.astype(
             jnp.float64))), (q, k, v, floats, do, dlse))
@@ -240,7 +260,7 @@ def run_varlen(rng, rows, dtype, gpu):
     return good
 
 
-def run_clauses(rng, queries, dtype, gpu):
+def run_clauses(rng, queries, dtype, gpu, times):
     """Whether all were right."""
     keys = queries + 100
     limits = TOLERANCE[dtype]
@@ -251,18 +271,19 @@ def run_clauses(rng, queries, dtype, gpu):
                               gpu)
 
     for case in cases(rng, queries, keys):
-        tensors = (normal(2, HEADS, queries, 128),
-                   normal(2, KV_HEADS, keys, 128),
-                   normal(2, KV_HEADS, keys, 128),
-                   normal(2, HEADS, queries, 128),
-                   normal(2, HEADS, queries, dtype=jnp.float32))
+        draws = [(normal(2, HEADS, queries, 128),
+                  normal(2, KV_HEADS, keys, 128),
+                  normal(2, KV_HEADS, keys, 128),
+                  normal(2, HEADS, queries, 128),
+                  normal(2, HEADS, queries, dtype=jnp.float32))
+                 for _ in range(times)]
         arrays = jax.device_put(case.arrays, gpu)
-        errors = run(case, tensors, arrays, dtype)
+        errors = run(case, draws, arrays)
         right = all(e <= limit for e, limit in zip(errors, limits))
         good &= right
         print(f"{case.name:14} results {errors[0]:.1e} gradients "
               f"{errors[1]:.1e} {'' if right else 'WRONG'}", flush=True)
-    q, k, v = (jnp.stack([t, t * 0.5]) for t in tensors[:3])
+    q, k, v = (jnp.stack([t, t * 0.5]) for t in draws[0][:3])
     looped = jax.vmap(lambda q, k, v: attention(
         q, k, v, **case.options(arrays)))(q, k, v)
     alone = [attention(*each, **case.options(arrays)) for each in zip(q, k, v)]
@@ -271,10 +292,54 @@ def run_clauses(rng, queries, dtype, gpu):
     return good and same
 
 
+def run_decode(rng, dtype, gpu, times):
+    """Whether one query of many keys, which are dealt out to blocks whose
+    results lie in scratch, was right."""
+    case = Case("decode", {}, lambda a: {})
+    shapes = [(2, heads, rows, 128) for heads, rows in (
+        (HEADS, 1), (KV_HEADS, 4096), (KV_HEADS, 4096), (HEADS, 1))]
+    draws = [[jax.device_put(jnp.asarray(rng.standard_normal(shape), kind),
+                             gpu)
+              for shape, kind in (*((shape, dtype) for shape in shapes),
+                                  ((2, HEADS, 1), jnp.float32))]
+             for _ in range(times)]
+    errors = run(case, draws, {})
+    right = all(e <= limit for e, limit in zip(errors, TOLERANCE[dtype]))
+    print(f"{case.name:14} results {errors[0]:.1e} gradients {errors[1]:.1e} "
+          f"{'' if right else 'WRONG'}", flush=True)
+    return right
+
+
+def is_captured(rng, gpu):
+    """Whether a call that gets no workspace is refused, as only one that is
+    captured is."""
+    q, k, do = (jax.device_put(jnp.asarray(rng.standard_normal(
+        (2, heads, 200, 64)), jnp.bfloat16), gpu)
+        for heads in (HEADS, KV_HEADS, HEADS))
+    asked = _jax_calls._scratch_bytes
+    _jax_calls._scratch_bytes = lambda *_: 0
+    said = ""
+    try:
+        both = jax.jit(lambda q, k, do: jax.vjp(
+            lambda q, k: 2 * attention(q + 1, k + 1, k), q, k)[1](do))
+        for _ in range(4):
+            jax.block_until_ready(both(q, k, do))
+    except Exception as error:  # of XLA, whose types differ by version
+        said = str(error)
+    finally:
+        _jax_calls._scratch_bytes = asked
+    right = "cannot be captured in a command buffer" in said
+    print(f"captured       {'yes' if right else 'NO: ' + (said or 'it ran')}",
+          flush=True)
+    return right
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rows", type=int, default=333)
     parser.add_argument("--dtype", default="bfloat16", choices=TOLERANCE)
+    parser.add_argument("--graphs", action="store_true",
+                        help="in command buffers, each program several times")
     parser.add_argument("--varlen", action="store_true",
                         help="attention_varlen alone")
     arguments = parser.parse_args()
@@ -284,7 +349,11 @@ def main():
         sys.exit(f"expects a GPU that JAX sees: {missing}")
     rng = np.random.default_rng(1)
     asked = arguments.rows, arguments.dtype, gpu
-    good = arguments.varlen or run_clauses(rng, *asked)
+    times = 4 if arguments.graphs else 1
+    good = arguments.varlen or (
+        run_decode(rng, arguments.dtype, gpu, times)
+        and run_clauses(rng, *asked, times))
+    good &= not arguments.graphs or is_captured(rng, gpu)
     return 0 if run_varlen(rng, *asked) and good else 1
 
 

@@ -68,6 +68,15 @@ struct ScratchMemory {
 
 class Binding {
 public:
+  static constexpr int64_t kScratchAlignment = 256;
+
+  /// What a recording allocates and no buffer of the caller takes the place of.
+  struct Scratch {
+    std::vector<std::pair<size_t, int64_t>> pieces; ///< slots and bytes
+    /// Of all pieces, each aligned.
+    int64_t bytes() const;
+  };
+
   /// A buffer of the caller.
   struct Buffer {
     /// Which slot of the recording it takes.
@@ -97,11 +106,17 @@ public:
   /// Why these addresses cannot be launched on, if they cannot.
   std::optional<std::string> check(llvm::ArrayRef<uint64_t> addresses) const;
 
-  static constexpr int64_t kScratchAlignment = 256;
-  /// How much of it a launch takes.
-  int64_t scratchBytes() const;
+  /// What a launch of these buffers would take, on any GPU.
+  static Scratch scratchOf(const Recording &recording,
+                           llvm::ArrayRef<Buffer> buffers);
+  /// How much scratch a launch takes.
+  int64_t scratchBytes() const { return scratch.bytes(); }
   /// Why a launch cannot use this memory, if it cannot.
   std::optional<std::string> checkScratch(const ScratchMemory &given) const;
+  /// Whether the stream captures a graph.
+  runtime::Expected<bool> isCapturing(runtime::Stream stream) const {
+    return kernels->gpu.isCapturing(stream);
+  }
 
   /// Queues everything on the stream; one address for each buffer.
   runtime::Status launch(llvm::ArrayRef<uint64_t> addresses,
@@ -173,8 +188,7 @@ private:
   std::vector<Apart> apart;
   /// Bytes from the first element to behind the last, of each buffer.
   std::vector<uint64_t> spans;
-  /// Slots that are scratch, with their bytes.
-  std::vector<std::pair<size_t, int64_t>> scratch;
+  Scratch scratch;
 };
 
 } // namespace attn

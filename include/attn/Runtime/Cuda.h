@@ -196,6 +196,9 @@ public:
   /// How TMA finds an array; see TensorMap.h.
   Expected<TensorMap> tensorMap(const TensorMapShape &shape) const;
 
+  /// Whether the stream captures a graph.
+  Expected<bool> isCapturing(Stream stream) const;
+
   /// So many words (u32) are the counters of most launches, and of any.
   static constexpr int64_t kCounters = 8, kMostCounters = 8192;
   /// Address of so many words of 0 for the launches that the caller queues on

@@ -4,16 +4,21 @@ The call frame is built here as XLA builds it, so neither JAX nor a GPU is
 needed; test_jax_abi.py has what a real XLA hands over.
 """
 
+import contextlib
 import ctypes
 import itertools
+import os
 
 import pytest
+from conftest import FAKE
 
-from attn import _native
+from attn import _backward, _bindings, _native
+from attn._arrays import Array
+from attn._dlpack import row_major
 
 SIZE, POINTER = ctypes.c_size_t, ctypes.c_void_p
-TYPES = {"i1": 1, "i8": 2, "i16": 3, "i32": 4, "i64": 5, "f16": 10, "f32": 11,
-         "bf16": 16}
+TYPES = {"i1": 1, "i8": 2, "i16": 3, "i32": 4, "i64": 5, "u8": 6, "f16": 10,
+         "f32": 11, "bf16": 16}
 _fresh = itertools.count(0x7F00_0000_0000, 1 << 32)
 
 
@@ -47,10 +52,11 @@ class Span(ctypes.Structure):
 
 
 class Caller:
-    """Calls handlers, and says what they complained of."""
+    """Calls handlers on a stream, and says what they complained of."""
 
     def __init__(self):
         self.said = None
+        self.stream = None
 
     def _buffers(self, arrays):
         made = []
@@ -87,9 +93,12 @@ class Caller:
             self.said = arguments.contents.message.decode()
             return 1
 
+        def give_stream(arguments):
+            arguments.contents.stream = self.stream
+
         api = Api(ctypes.sizeof(Api), None, (ctypes.c_byte * 24)(), None,
                   CREATE(create), NOTHING(0), NOTHING(0), None,
-                  STREAM(lambda arguments: None))
+                  STREAM(give_stream))
         frame = Frame(ctypes.sizeof(Frame), None, ctypes.addressof(api), None,
                       3, self._buffers(operands), self._buffers(results),
                       self._attributes(attributes))
@@ -254,3 +263,91 @@ def test_what_is_wrong_with_sequences(call, gpu, change, text):
              **change}
     assert text in refusal(call, TOKENS, given)
     assert not gpu.launches()
+
+
+# -- Scratch --------------------------------------------------------------------
+
+def shapes(names, arrays):
+    return {name: Array(0, kind, sizes, row_major(sizes), 0, None)
+            for name, (kind, sizes) in zip(names, arrays)}
+
+
+GRADIENT_NAMES = (*_backward.INPUTS[:5], "lse", "lse_low", *_backward.GRADIENTS)
+
+
+@pytest.fixture
+def needed(gpu):
+    """The bytes that gradients need on the GPU."""
+    return _bindings.scratch_bytes_of(
+        "backward", shapes(GRADIENT_NAMES, [*BACKWARD, *GRADIENTS]),
+        (*_backward.INPUTS, *_backward.GRADIENTS), "none", None, "h100_sxm",
+        None, None, 0)
+
+
+class Driver:
+    """The driver that runs nothing: what it has, and streams that capture."""
+
+    def __init__(self):
+        self.library = ctypes.CDLL(os.path.join(FAKE, "libcuda.so.1"))
+
+    @contextlib.contextmanager
+    def capture(self, stream):
+        self.library.fakeCudaCapture(POINTER(stream), 1)
+        yield
+        self.library.fakeCudaCapture(POINTER(stream), 0)
+
+
+@pytest.fixture
+def driver(gpu):
+    return Driver()
+
+
+def with_workspace(call, count, kind="u8", **attributes):
+    return call("attn_xla_backward", BACKWARD,
+                [*GRADIENTS, *([] if count is None else [(kind, (count,))])],
+                lse_low="true", **attributes)
+
+
+def test_scratch_is_the_workspace(call, gpu, driver, needed):
+    """Then a launch asks the driver for none, also while a stream captures."""
+    assert needed > 0
+    call.stream = 0x5000
+    for count in (needed, needed + 256):
+        assert with_workspace(call, count, workspace="true") is None
+        with driver.capture(call.stream):
+            assert with_workspace(call, count, workspace="true") is None
+    assert gpu.launches() and "allocate" not in gpu.lines()
+
+
+@pytest.mark.parametrize("missing", (None, 1, 256))
+def test_scratch_is_the_drivers(call, gpu, driver, needed, missing):
+    """Where there is no workspace or too small a one, but not in a graph."""
+    given = None if missing is None else needed - missing
+    said = {} if missing is None else {"workspace": "true"}
+    call.stream = 0x6000
+    assert with_workspace(call, given, **said) is None
+    count = len(gpu.launches())
+    with driver.capture(call.stream):
+        wrong = with_workspace(call, given, **said)
+    assert (f"needs {needed} bytes of scratch memory, but got a workspace of "
+            f"{given or 0} (") in wrong
+    assert count and len(gpu.launches()) == count
+    assert gpu.lines().count("allocate") == 1
+
+
+def test_without_scratch_nothing_is_missing(call, gpu, driver):
+    call.stream = 0x7000
+    with driver.capture(call.stream):
+        assert call("attn_xla_forward", DENSE, [("bf16", Q)]) is None
+        assert call("attn_xla_forward", DENSE, [("bf16", Q), ("u8", (0,))],
+                    workspace="true") is None
+
+
+def test_what_is_wrong_with_a_workspace(call, needed):
+    assert with_workspace(call, needed, "i8", workspace="true") == (
+        "expects a workspace of u8, but got XLA's type 2")
+    assert with_workspace(call, None, workspace="true").endswith(
+        "results dq, dk, dv, workspace")
+    assert with_workspace(call, needed, "u8", longest="", lists="partial",
+                          block_size="128 x 128", workspace="true").startswith(
+        "expects operands do, q, k, v, o, lse")

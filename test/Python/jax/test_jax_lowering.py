@@ -38,6 +38,12 @@ def types(line):
     return found(operands), found(results)
 
 
+def workspace_of(line):
+    """Its bytes, or 0."""
+    found = re.fullmatch(r"(\d+)xui8", types(line)[1][-1])
+    return int(found.group(1)) if found else 0
+
+
 def test_a_call():
     calls, results = lowered(
         lambda q, k, v: attention(q, k, v, causal=True, scale=0.25,
@@ -131,12 +137,40 @@ def test_gradients_are_a_call_where_there_is_a_kernel(with_lse):
               "2x2x70x40xbf16", "2x6x50x40xbf16", "2x6x50xf32"]
     assert types(calls[0]) == (
         inputs + ["2x6x50xf32"] * (1 + with_lse),
-        ["2x6x50x24xbf16", "2x2x70x24xbf16", "2x2x70x40xbf16"])
+        ["2x6x50x24xbf16", "2x2x70x24xbf16", "2x2x70x40xbf16",
+         f"{workspace_of(calls[0])}xui8"])
     assert [r.shape for r in results] == [t.shape for t in (Q, K, V)]
     many = jax.ShapeDtypeStruct((3, *Q.shape), Q.dtype)
-    calls, _ = lowered(jax.vmap(jax.grad(loss), (0, None, None)), many, K, V,
-                       target=GRADIENT_TARGET)
-    assert len(calls) == 1
+    more, _ = lowered(jax.vmap(jax.grad(loss), (0, None, None)), many, K, V,
+                      target=GRADIENT_TARGET)
+    assert len(more) == 1
+    assert workspace_of(more[0]) > workspace_of(calls[0]) > 0
+
+
+@pytest.mark.parametrize("queries, parts", ((1, True), (512, False)))
+def test_scratch_is_a_result_where_there_is_some(queries, parts):
+    """Of keys that are dealt out to blocks, as so many results are merged; what
+    vmap makes a batch is asked about as one."""
+    q, k = (jax.ShapeDtypeStruct((2, 8, rows, 64), jnp.bfloat16)
+            for rows in (queries, 8192))
+
+    def call(q, k):
+        return attention(q, k, k, machine="h100_sxm")
+
+    (one,), (o,) = lowered(call, q, k)
+    assert o.shape == q.shape and bool(workspace_of(one)) == parts
+    assert f'workspace = "{"true" if parts else ""}"' in one
+    many = [jax.ShapeDtypeStruct((3, *t.shape), t.dtype) for t in (q, k)]
+    flat = [jax.ShapeDtypeStruct((6, *t.shape[1:]), t.dtype) for t in (q, k)]
+    (batched,), (o,) = lowered(jax.vmap(call), *many)
+    (larger,), _ = lowered(call, *flat)
+    assert o.shape == many[0].shape
+    assert workspace_of(batched) == workspace_of(larger)
+
+
+def test_without_a_machine_there_is_no_workspace():
+    (call,), _ = lowered(jax.grad(loss), Q, K, V)
+    assert workspace_of(call) == 0 and 'workspace = ""' in call
 
 
 @pytest.mark.parametrize("flags, deterministic", (

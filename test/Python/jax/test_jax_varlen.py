@@ -99,7 +99,9 @@ def test_gradients_are_one_call(with_lse, flags, deterministic, monkeypatch):
     assert operands == [
         "300x6x64xbf16", "300x6x64xbf16", "500x2x64xbf16", "500x2x64xbf16",
         "300x6x64xbf16", *["6x300xf32"] * (2 + with_lse), "4xi64", "4xi64"]
+    *results, workspace = results
     assert results == ["300x6x64xbf16", "500x2x64xbf16", "500x2x64xbf16"]
+    assert re.fullmatch(r"\d+xui8", workspace) and said["workspace"] == "true"
     assert [r.shape for r in shapes] == [t.shape for t in arrays[:3]]
 
 
@@ -272,7 +274,8 @@ def stand_in(monkeypatch):
         rows = jax.lax.broadcasted_iota(jnp.int64, array.shape, axis)
         return jnp.where(rows < offsets[-1], array, jnp.nan)
 
-    def foreign(target, results, arrays, attributes, method):
+    def alone(call, results, arrays):
+        target, attributes = call.target, call.attributes
         calls.append((target, attributes))
         mask = attributes["mask"]
         scale = attributes["scale"]
@@ -295,7 +298,7 @@ def stand_in(monkeypatch):
         assert [t.shape for t in made] == [t.shape for t in results]
         return tuple(made)
 
-    monkeypatch.setattr(_jax_calls, "foreign", foreign)
+    monkeypatch.setattr(_jax_calls.Foreign, "_alone", alone)
     monkeypatch.setattr(_jax_calls, "check_places", lambda **_: None)
     jax.clear_caches()
     yield calls
