@@ -8,7 +8,7 @@ All calls take turns (tools/bench/turns.py).  The line of a schedule has its rat
 on visible pairs, and T = a + b s, the least squares of its times by the share s of
 blocks that are visible, as parts of attn's own dense time.  ``attn`` is what attn
 chooses.  Results of every schedule are compared with fp64 on rows
-that are drawn.
+that are drawn.  What a machine has no room for is told of and left out.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def short(schedule: str) -> str:
     fields = dict(part.split(" = ")
                   for part in schedule.replace("flash, ", "").split(", "))
     return " ".join(f"{key} {fields[key]}" for key in (
-        "query", "key", "stages", "query_stages", "ping_pong", "overlap",
-        "pairs") if key in fields)
+        "query", "key", "stages", "query_stages", "staging", "ping_pong",
+        "overlap", "pairs") if key in fields)
 
 
 def main() -> int:
@@ -82,29 +82,50 @@ def main() -> int:
                            if one.strip()]
 
     masks = ["dense"] + [one for one in options.masks.split(";") if one]
-    calls = {(mask, one): call(one, mask=None if mask == "dense" else mask)
-             for mask in masks for one in schedules_of(options.dense)}
+    dense, listed = map(schedules_of, (options.dense, options.schedules))
+    calls: dict[Any, Any] = {}
+
+    def fits(one: str, run: Any) -> bool:
+        try:
+            run()
+            return True
+        except ValueError as error:
+            print(f"left out  {short(one)}: {error}", flush=True)
+            return False
+
+    for mask in masks:
+        for one in list(dense):
+            run = call(one, mask=None if mask == "dense" else mask)
+            if fits(one, run):
+                calls[mask, one] = run
+            else:
+                dense.remove(one)
     shares: dict[float, float] = {}
     for density in map(float, options.densities.split(",")):
         seen = draw(options.rows, density)
         mask = attn.BlockMask(*with_no_partial(as_lists(seen)),
                               block_size=BLOCK)
         shares[density] = float(seen.double().mean())
-        for one in schedules_of(options.schedules):
-            run = calls[density, one] = call(one, block_mask=mask)
+        for one in list(listed):
+            run = call(one, block_mask=mask)
             o.fill_(float("nan"))
-            run()
+            if not fits(one, run):
+                listed.remove(one)
+                continue
+            calls[density, one] = run
             error = check(o, q, k, v, seen)
             if not error < LIMITS[options.dtype]:
                 print(f"WRONG {density:g} {short(one)}: {error:.3g}")
     times = in_turns(calls, event_clock)
     for mask in masks:
-        for one in schedules_of(options.dense):
+        for one in dense:
+            if (mask, one) not in times:
+                continue
             seconds = times[mask, one]
             rate = (f"{flops * options.rows ** 2 / seconds * 1e-12:6.1f}"
                     if mask == "dense" else f"{seconds * 1e6:6.1f} us")
             print(f"{mask}  {rate}  {short(one)}", flush=True)
-    for one in schedules_of(options.schedules):
+    for one in listed:
         points = [(share, times[density, one])
                   for density, share in shares.items()]
         b, a = (x / times["dense", "attn"]

@@ -37,7 +37,7 @@ void FlashConsumer::storeTile(ValueRange output, const LazySoftmax::End &end,
                               const Tile &tile) {
   if (parts.areSeveral())
     return storeKeyPart(output, end, tile);
-  if (splits)
+  if (staging == 0)
     storeParts(output, end.inverse, tile);
   else
     storeStaged(output.front(), end.inverse, tile);
@@ -46,7 +46,8 @@ void FlashConsumer::storeTile(ValueRange output, const LazySoftmax::End &end,
              tile.row + queryOf(tile));
 }
 
-/// From registers: their pairs of f32 fill sectors.
+/// From registers: pairs of f32 fill sectors, and of 16 bits a quad's pairs
+/// half of one.
 void FlashConsumer::storeParts(ValueRange output, Value inverse,
                                const Tile &tile) {
   auto type = ViewType::get(b.getContext(), problem.headDimV, outputElement(),
@@ -59,9 +60,11 @@ void FlashConsumer::storeParts(ValueRange output, Value inverse,
 void FlashConsumer::storeParts(ValueRange output, Value inverse,
                                const Tile &tile, Value view) {
   for (auto [part, sum] : llvm::enumerate(output))
-    StoreFragmentOp::create(b, scaleRows(b, sum, inverse), view,
-                            tile.row + queryOf(tile),
-                            b.i32(int64_t(part) * kSumColumns));
+    StoreFragmentOp::create(
+        b,
+        average(b, sum, inverse,
+                cast<ViewType>(view.getType()).getElementType()),
+        view, tile.row + queryOf(tile), b.i32(int64_t(part) * kSumColumns));
 }
 
 /// Of a part of the keys, O and LSE in f32.

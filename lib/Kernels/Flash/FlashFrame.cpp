@@ -63,7 +63,7 @@ KernelOp FlashFrame::declare() {
   }
   if (parts.areSeveral())
     parts.declare(arguments, b, problem);
-  else if (splits)
+  else if (staging == 0)
     arguments.operand("o", outputElement());
   else
     arguments.map(b, "o", heads.boxRows(kGroupRows), problem.headDimV,

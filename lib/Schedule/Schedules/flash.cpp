@@ -176,10 +176,11 @@ static std::optional<std::string> checkPipeline(const Tiles &t,
                        "one");
   if (isSplit)
     return checkSplit(t);
+  if (t.get("staging") == 0 && !problem.isListed())
+    return std::string("expects 64 columns of staging or more where no lists "
+                       "say what is seen, but got 0");
   if (t.get("stages") < 2)
     return "expects two stages or more, but got " + number(t.get("stages"));
-  if (t.get("staging") == 0)
-    return std::string("expects 64 columns of staging or more, but got 0");
   return std::nullopt;
 }
 

@@ -62,6 +62,7 @@ private:
   double units(double blocks, double part) const;
   double chain() const;
   double exposed(double blocks) const;
+  double uncovered(double blocks) const;
   double ring() const;
   double leaving() const;
   double restart() const;

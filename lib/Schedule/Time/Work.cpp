@@ -204,6 +204,7 @@ private:
     w.tiles = double(grid.blocks);
     w.isWgmma = isPipeline;
     w.isOfProducts = isProducts();
+    w.isListed = problem.isListed();
     w.isPersistent = order.isPersistent;
     w.isSplit = w.isWgmma && needsSplit(problem);
     if (w.isOfProducts && w.isSplit)

@@ -80,6 +80,7 @@ struct Work {
   Order order = Order::Alike;
   bool overlaps = false;   ///< a product waits beside the softmax, in any order
   bool isInHalves = false; ///< scores have products of others beside them
+  bool isListed = false;   ///< lists name what streams
   bool isPersistent = false;
   bool takesNext = false; ///< inputs of the next tile are there when one ends
   bool isWgmma = false, isOfProducts = false, isMadeOfScores = false;

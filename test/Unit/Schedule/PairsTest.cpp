@@ -83,6 +83,32 @@ TEST(Pairs, AreNoChoiceElsewhere) {
   EXPECT_FALSE(best(listed(128, 0.25)).tiles.has("pairs"));
 }
 
+/// At d = 128 there is one tile of a block.  Its output leaves from registers,
+/// and nobody takes turns: 673 TFLOP/s, and 641 as dense tiles of 128 queries
+/// do (half of 32768 x 32768, H200).  At d = 256 a softmax is short, and turns
+/// gain.
+TEST(Pairs, OneTileStoresStraight) {
+  for (double density : {0.5, 0.25, 0.125}) {
+    Plan plan = best(listed(128, density));
+    EXPECT_EQ(plan.tiles.get("staging", -1), 0) << density;
+    EXPECT_EQ(plan.tiles.get("ping_pong", -1), 0) << density;
+    EXPECT_EQ(best(listed(256, density)).tiles.get("ping_pong", -1), 1);
+    std::string error;
+    auto inTurns =
+        planFor(listed(128, density), h100(), "flash",
+                {{"query", 128}, {"key", 128}, {"ping_pong", 1}}, error);
+    ASSERT_TRUE(inTurns) << error;
+    EXPECT_GT(inTurns->seconds, plan.seconds) << density;
+  }
+  std::string error;
+  EXPECT_FALSE(planFor(dense(128), h100(), "flash",
+                       {{"query", 128}, {"key", 128}, {"staging", 0}}, error));
+  EXPECT_NE(error.find("expects 64 columns of staging or more where no lists "
+                       "say what is seen, but got 0"),
+            std::string::npos)
+      << error;
+}
+
 TEST(Pairs, RefusalsNameTheLimit) {
   EXPECT_EQ(refusal(listed(80, 0.25),
                     {{"stages", 2}, {"query_stages", 1}, {"overlap", 1}}),

@@ -150,6 +150,25 @@ TEST_F(Lists, TilesInPairs) {
     }
 }
 
+/// O leaves straight from registers, whatever its columns, and in f16 the
+/// largest averages with it.
+TEST_F(Lists, OutputOfRegisters) {
+  for (DataType type : {DataType::bf16, DataType::f16})
+    for (int64_t dimV : {64, 72, 136})
+      for (bool turns : {false, true}) {
+        Problem p = problem(300, 460, {128, 64}, {}, type);
+        p.headDimV = dimV;
+        Tiles tiles = wgmma(128, 64, 2, 1 + turns, turns);
+        tiles.set("staging", 0);
+        check(p, tiles, {false, true}, {}, kOrders);
+      }
+  Problem p = problem(300, 460, {128, 64}, Mask{MaskKind::causal});
+  Tiles tiles = wgmma(128, 64, 2, 2, /*pingPong=*/true);
+  tiles.set("staging", 0);
+  tiles.set("pairs", 2);
+  check(p, tiles, {false, true}, {}, kOrders);
+}
+
 /// Nothing but full blocks, or partial ones, or nearly nothing.
 TEST_F(Lists, OneList) {
   ATTN_LONG_TEST();
