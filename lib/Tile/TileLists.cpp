@@ -1,4 +1,4 @@
-//===- TileLists.cpp - What makes lists of blocks -------------------------===//
+//===- TileLists.cpp - Lists of blocks, ranks of sequences ----------------===//
 
 #include "attn/Tile/Tile.h"
 
@@ -17,4 +17,18 @@ LogicalResult StoreNumberOp::verify() {
   if (base.getElementType().isInteger(32))
     return success();
   return emitOpError("expects an array of i32, but got ") << base;
+}
+
+LogicalResult RankOp::verify() {
+  for (PtrType array : {getOffsets().getType(), getLengths().getType()})
+    if (!array.getElementType().isInteger(32) &&
+        !array.getElementType().isInteger(64))
+      return emitOpError("expects arrays of i32 or i64, but got ") << array;
+  // Each thread ranks one.
+  int64_t threads =
+      int64_t(32) * cast<KernelOp>((*this)->getParentOp()).getWarps();
+  if (entries() > threads)
+    return emitOpError("expects a table of at most ")
+           << threads << " entries, one for each thread, but got " << entries();
+  return success();
 }

@@ -14,11 +14,13 @@
 
 #include "attn/Tile/Traffic.h"
 
+#include "TrafficSlice.h"
+
+#include "attn/Tile/Ranks.h"
 #include "attn/Tile/Scalars.h"
 #include "attn/Tile/Tile.h"
 
 #include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/DenseSet.h"
 
 #include <map>
 #include <set>
@@ -27,115 +29,6 @@ using namespace mlir;
 using namespace attn::tile;
 
 namespace {
-
-/// The ops whose execution the counts depend on: traffic ops, control flow
-/// around them, and the scalars both read.
-class Slice {
-public:
-  explicit Slice(KernelOp kernel) {
-    kernel.getBody().walk([&](TrafficInterface op) {
-      keepWithParents(op);
-      for (Value v : op.getTrafficOperands())
-        add(v);
-    });
-  }
-  bool contains(Operation *op) const { return keep.contains(op); }
-  bool contains(Value value) const { return seen.contains(value); }
-
-private:
-  void keepWithParents(Operation *op) {
-    keep.insert(op);
-    for (Operation *o = op->getParentOp(); o && !isa<KernelOp>(o);
-         o = o->getParentOp())
-      if (keep.insert(o).second)
-        addControl(o);
-  }
-
-  void addControl(Operation *op) {
-    if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-      add(loop.getConditionOp().getCondition());
-    } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      add(loop.getLowerBound());
-      add(loop.getUpperBound());
-      add(loop.getStep());
-    } else if (auto branch = dyn_cast<scf::IfOp>(op)) {
-      add(branch.getCondition());
-    }
-  }
-
-  void add(Value value) {
-    if (!seen.insert(value).second)
-      return;
-    if (auto argument = dyn_cast<BlockArgument>(value)) {
-      // A loop-carried scalar: its start and what the loop yields.
-      Operation *parent = argument.getOwner()->getParentOp();
-      if (auto loop = dyn_cast<scf::WhileOp>(parent))
-        return addArgument(loop, argument);
-      auto loop = dyn_cast<scf::ForOp>(parent);
-      if (!loop || argument.getArgNumber() == 0)
-        return;
-      unsigned i = argument.getArgNumber() - 1;
-      add(loop.getInitArgs()[i]);
-      add(loop.getYieldedValues()[i]);
-      return;
-    }
-    Operation *op = value.getDefiningOp();
-    keepWithParents(op);
-    if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-      addControl(op);
-      unsigned i = cast<OpResult>(value).getResultNumber();
-      return add(loop.getConditionOp().getArgs()[i]);
-    }
-    if (auto pop = dyn_cast<PopOp>(op))
-      for (Operation *user : pop.getQueue().getUsers())
-        if (auto push = dyn_cast<PushOp>(user)) {
-          keepWithParents(push);
-          add(push.getSlot());
-          for (Value sent : push.getValues())
-            add(sent);
-        }
-    if (auto await = dyn_cast<AwaitOp>(op))
-      for (Operation *user : await.getFlags().getUsers())
-        if (auto publish = dyn_cast<PublishOp>(user)) {
-          keepWithParents(publish);
-          add(publish.getIndex());
-          add(publish.getValue());
-        }
-    if (auto drawn = dyn_cast<GetDrawOp>(op))
-      for (Operation *user : drawn.getBuffer().getUsers())
-        if (auto draw = dyn_cast<PutDrawOp>(user)) {
-          keepWithParents(draw);
-          add(draw.getBelow());
-        }
-    if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      addControl(op);
-      return add(
-          loop.getRegionIterArg(cast<OpResult>(value).getResultNumber()));
-    }
-    if (auto branch = dyn_cast<scf::IfOp>(op)) {
-      unsigned i = cast<OpResult>(value).getResultNumber();
-      addControl(op);
-      add(branch.thenYield().getOperand(i));
-      add(branch.elseYield().getOperand(i));
-      return;
-    }
-    for (Value operand : op->getOperands())
-      add(operand);
-  }
-
-  /// A scalar that a while loop carries: both regions have the same ones.
-  /// What the condition reads and what it passes on are lists of their own.
-  void addArgument(scf::WhileOp loop, BlockArgument argument) {
-    unsigned i = argument.getArgNumber();
-    if (argument.getOwner() == loop.getAfterBody())
-      return add(loop.getConditionOp().getArgs()[i]);
-    add(loop.getInits()[i]);
-    add(loop.getYieldedValues()[i]);
-  }
-
-  llvm::DenseSet<Operation *> keep;
-  llvm::DenseSet<Value> seen;
-};
 
 /// Steps of loops, of all blocks, that are gone through: far more than the
 /// kernels have on the problems that they are checked with.
@@ -214,6 +107,8 @@ private:
       return std::nullopt; // known once executed
     if (auto load = dyn_cast<LoadNumberOp>(op))
       return numberOf(load, warp);
+    if (auto number = dyn_cast<GetNumberOp>(op))
+      return numberOf(number, warp);
     if (auto id = dyn_cast<ProgramIdOp>(op))
       return id.getDim() == 0 ? std::optional<int64_t>(programX) : std::nullopt;
     if (isa<ClusterRankOp>(op))
@@ -239,6 +134,36 @@ private:
     if (isPassed)
       index = evaluate(load.getIndex(), warp);
     return index ? read(array.getArgNumber(), *index) : std::nullopt;
+  }
+
+  /// What the block has ranked.
+  std::optional<int64_t> numberOf(GetNumberOp number, int64_t warp) {
+    std::optional<int64_t> index = evaluate(number.getIndex(), warp);
+    auto found = ranked.find(number.getBuffer());
+    if (!index || found == ranked.end() || *index < 0 ||
+        *index / 2 >= int64_t(found->second.size()))
+      return std::nullopt;
+    const Rank &rank = found->second[*index / 2];
+    return *index % 2 ? rank.sequence : rank.firstSlot;
+  }
+
+  void rankSequences(RankOp op) {
+    std::array<Value, 5> scalars = {op.getAt(), op.getStride(),
+                                    op.getLengthsAt(), op.getLengthsStride(),
+                                    op.getCount()};
+    std::array<std::optional<int64_t>, 5> all;
+    for (auto [number, value] : llvm::zip(all, scalars))
+      if (!(number = evaluate(value, -1)))
+        return;
+    auto readOne = [&](bool isLength,
+                       int64_t element) -> std::optional<int64_t> {
+      auto array =
+          dyn_cast<BlockArgument>(isLength ? op.getLengths() : op.getOffsets());
+      return array && read ? read(array.getArgNumber(), element) : std::nullopt;
+    };
+    if (auto ranks =
+            runRank(op, {*all[0], *all[1], *all[2], *all[3], *all[4]}, readOne))
+      ranked[op.getTable()] = std::move(*ranks);
   }
 
   LogicalResult run(Block &block) {
@@ -277,6 +202,8 @@ private:
       } else if (auto drawn = dyn_cast<GetDrawOp>(op)) {
         if (failed(runGetDraw(drawn)))
           return failure();
+      } else if (auto rank = dyn_cast<RankOp>(op)) {
+        rankSequences(rank);
       } else if (auto publish = dyn_cast<PublishOp>(op)) {
         set(publish);
       } else if (auto await = dyn_cast<AwaitOp>(op)) {
@@ -528,7 +455,7 @@ private:
   }
 
   KernelOp kernel;
-  Slice slice;
+  TrafficSlice slice;
   const ReadNumber &read;
   llvm::DenseMap<Block *, SmallVector<Operation *>> kept;
   llvm::DenseMap<Value, int64_t> known;
@@ -545,6 +472,8 @@ private:
   std::map<std::pair<const void *, int64_t>, int64_t> drawn;
   /// What was last drawn for the block, by buffer.
   llvm::DenseMap<Value, int64_t> ofBlock;
+  /// Tables of ranks.
+  llvm::DenseMap<Value, std::vector<Rank>> ranked;
   Traffic total;
 };
 

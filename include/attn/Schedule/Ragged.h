@@ -22,8 +22,11 @@
 ///
 /// **Order.**  Slots are taken from the last on, so that of a sequence under a
 /// causal mask the longest tile is first.  In any order the grid ends at most
-/// one tile later than the mean of its blocks; an order by length through all
-/// sequences could save no more than that, and would need the launch.
+/// one tile later than the mean of its blocks.  Where blocks of `flash` draw
+/// tiles on Hopper, each of them first ranks up to 256 sequences by their keys
+/// in shared memory (`tile.rank`), and slots are numbered by rank: then the
+/// last tiles are short.  More sequences stay in the order of memory, where one
+/// tile is little beside the whole.
 ///
 /// **Bytes** are those of each sequence alone: nothing is padded.
 //===----------------------------------------------------------------------===//
@@ -58,6 +61,10 @@ struct Ragged {
   /// Whether this is of a stand-in.
   bool isStandIn = false;
 };
+
+/// Sequences of which a kernel knows the order by length, at most: one for each
+/// thread of two warpgroups.
+inline constexpr int64_t kRankedSequences = 256;
 
 /// The problem of these sequences.  Of a ragged problem `batch` is the number
 /// of sequences, and `queries` and `keys` are the rows of all.

@@ -1,4 +1,4 @@
-//===- TileListOps.td - What makes lists of blocks ---------*- tablegen -*-===//
+//===- TileListOps.td - Lists of blocks, ranks of sequences -*- tablegen -*-===//
 
 #ifndef ATTN_TILE_TILELISTOPS_TD
 #define ATTN_TILE_TILELISTOPS_TD
@@ -37,6 +37,66 @@ def Tile_StoreNumberOp : Tile_Op<"store_number", [MemoryEffects<[MemWrite]>]> {
   let assemblyFormat = "$value `to` $base `[` $index `]` attr-dict "
                        "`:` type($base) `,` type($index)";
   let hasVerifier = 1;
+}
+
+def Tile_RankOp : Tile_Op<"rank", [MemoryEffects<[MemRead, MemWrite]>,
+    HasParent<"KernelOp">]> {
+  let summary = "ranks sequences by length, in a table of the block";
+  let description = [{
+    Sequence i has the rows from number i to number i + 1 of `offsets` and, with
+    tiles of `rows` rows, the slots floor(number i / rows) + i on
+    (Schedule/Ragged.h).  Its length is number i of `lengths`, or with
+    `differences` the difference of number i + 1 and that.  Number i of an array
+    is at element `at + i * stride`.
+
+    Entry p of the table becomes two i32: the first slot of the sequence with
+    rank p if sequences have their slots by rank, and which sequence it is.  The
+    shortest has rank 0, with `descending` the longest; those of one length are
+    in their own order.  If there are more sequences than entries of 8 bytes,
+    the table stays as it is.
+
+    All warps of a block execute it, and may read the table (`tile.get_number`)
+    when they have met.
+
+    ```mlir
+    tile.rank %cu_q[%at, %stride] by %cu_k[%at, %stride] differences
+      count %batch rows 128 to %table
+      : !tile.ptr<i32>, !tile.ptr<i32> to !tile.smem<16x32xf32, sw128>
+    ```
+  }];
+  let arguments = (ins Tile_Ptr:$offsets, I64:$at, I64:$stride,
+                       Tile_Ptr:$lengths, I64:$lengths_at, I64:$lengths_stride,
+                       I32:$count, ConfinedAttr<I32Attr, [IntPositive]>:$rows,
+                       Tile_Smem:$table, UnitAttr:$differences,
+                       UnitAttr:$descending);
+  let assemblyFormat = [{
+    $offsets `[` $at `,` $stride `]` `by` $lengths `[` $lengths_at `,`
+    $lengths_stride `]` (`differences` $differences^)?
+    (`descending` $descending^)? `count` $count `rows` $rows `to` $table
+    attr-dict `:` type($offsets) `,` type($lengths) `to` type($table)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    static constexpr int64_t kEntryBytes = 8;
+    /// Sequences that the table has room for.
+    int64_t entries() {
+      return getTable().getType().totalBytes() / kEntryBytes;
+    }
+  }];
+}
+
+def Tile_GetNumberOp : Tile_Op<"get_number", [MemoryEffects<[MemRead]>]> {
+  let summary = "loads an i32 of a buffer, the same for all lanes";
+  let description = [{
+    Of the buffer's bytes as they lie, whatever its layout.
+
+    ```mlir
+    %first = tile.get_number %table[%place] : !tile.smem<16x32xf32, sw128>
+    ```
+  }];
+  let arguments = (ins Tile_Smem:$buffer, I32:$index);
+  let results = (outs I32:$result);
+  let assemblyFormat = "$buffer `[` $index `]` attr-dict `:` type($buffer)";
 }
 
 #endif

@@ -380,29 +380,32 @@ struct LoadNumberLowering : OpConversionPattern<LoadNumberOp> {
   LogicalResult
   matchAndRewrite(LoadNumberOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    Type element = op.getBase().getType().getElementType();
-    int64_t bytes = element.getIntOrFloatBitWidth() / 8;
     Lane b(op.getLoc(), rewriter);
-    Value place = b.mul(adaptor.getIndex(), bytes);
-    if (place.getType().isInteger(32))
-      place = b.wide(place);
-    Value number = LLVM::LoadOp::create(
-        b, element, b.offset(adaptor.getBase(), place), unsigned(bytes));
-    if (element.isInteger(64)) {
-      auto limit = [&](int64_t value) -> Value {
-        return LLVM::ConstantOp::create(b, b.getI64IntegerAttr(value));
-      };
-      number = LLVM::SMinOp::create(
-          b, LLVM::SMaxOp::create(b, number, limit(INT32_MIN)),
-          limit(INT32_MAX));
-      number = LLVM::TruncOp::create(b, b.getI32Type(), number);
-    }
-    rewriter.replaceOp(op, number);
+    rewriter.replaceOp(op,
+                       loadNumber(b, op.getBase().getType().getElementType(),
+                                  adaptor.getBase(), adaptor.getIndex()));
     return success();
   }
 };
 
 } // namespace
+
+Value attn::loadNumber(Lane &b, Type element, Value base, Value index) {
+  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
+  Value place = b.mul(index, bytes);
+  if (place.getType().isInteger(32))
+    place = b.wide(place);
+  Value number =
+      LLVM::LoadOp::create(b, element, b.offset(base, place), unsigned(bytes));
+  if (!element.isInteger(64))
+    return number;
+  auto limit = [&](int64_t value) -> Value {
+    return LLVM::ConstantOp::create(b, b.getI64IntegerAttr(value));
+  };
+  number = LLVM::SMinOp::create(
+      b, LLVM::SMaxOp::create(b, number, limit(INT32_MIN)), limit(INT32_MAX));
+  return LLVM::TruncOp::create(b, b.getI32Type(), number);
+}
 
 void attn::populateCopyPatterns(const TypeConverter &converter,
                                 RewritePatternSet &patterns) {

@@ -95,6 +95,10 @@ mlir::Value packPair(Lane &b, mlir::Type element, mlir::Value low,
 /// Where one of several words (flags, counters) is, by number.
 mlir::Value wordAddress(Lane &b, mlir::Value words, mlir::Value index);
 
+/// A whole number of a global array; an i64 that is no i32 is the nearest one.
+mlir::Value loadNumber(Lane &b, mlir::Type element, mlir::Value base,
+                       mlir::Value index);
+
 /// Blocks of a cluster of the lowered kernel that an op stands in.
 int64_t clusterOf(mlir::Operation *op);
 

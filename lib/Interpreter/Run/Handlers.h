@@ -133,6 +133,8 @@ std::optional<std::string> readElement(Warp &warp, const Instruction &in,
 // Lists.cpp
 Step runAny(Warp &, const Instruction &);
 Step runStoreNumber(Warp &, const Instruction &);
+Step runRank(Warp &, const Instruction &);
+Step runGetNumber(Warp &, const Instruction &);
 
 // Additions.cpp
 Step runTotal(Warp &, const Instruction &);

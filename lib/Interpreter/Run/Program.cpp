@@ -97,6 +97,8 @@ static Handler handlerOf(Operation *op) {
       .Case([](tile::ReadOp) { return runRead; })
       .Case([](tile::AnyOp) { return runAny; })
       .Case([](tile::StoreNumberOp) { return runStoreNumber; })
+      .Case([](tile::RankOp) { return runRank; })
+      .Case([](tile::GetNumberOp) { return runGetNumber; })
       .Case([](tile::TotalOp) { return runTotal; })
       .Case([](tile::AddElementsOp) { return runAddElements; })
       .Case([](tile::ExtractOp) { return runExtract; })

@@ -87,6 +87,9 @@ KernelOp FlashFrame::declare() {
   declareProblem(arguments, b, problem.mask);
   KernelOp kernel = arguments.createKernel(
       b, request, kWarpsPerGroup * (groups * pairs + budget.others));
+  if (problem.ragged && persistent)
+    ranks = RaggedRows(arguments, problem, heads.rows)
+                .rank(b, /*longestFirst=*/false); // taken from the last on
   reserve();
   queries = arguments.get(b, "queries");
   band.emplace(b, arguments, problem.mask);
@@ -135,6 +138,8 @@ TileOrder FlashFrame::order() const {
   TileOrder whole(b, arguments, problem, heads.rows,
                   request.sms * request.minBlocksPerSm * pairs, request.l2Bytes,
                   heads.heads);
+  if (ranks)
+    whole = whole.byRank(ranks);
   return parts.areSeveral() ? whole.inParts(parts) : whole;
 }
 

@@ -74,6 +74,7 @@ struct FlashFrame {
   std::optional<RowLocator> locator; ///< of rows that lie where the device says
   std::optional<TileBlocks> blocks;
   TileQueue queue;
+  mlir::Value ranks; ///< of sequences by length, if blocks draw tiles
   /// Factors as consumers multiply by them: each a buffer, or three of parts.
   llvm::SmallVector<mlir::Value> buffersQ, buffersK, buffersV;
   llvm::SmallVector<mlir::Value> buffersO; ///< what O is staged in

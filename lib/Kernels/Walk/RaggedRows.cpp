@@ -38,29 +38,79 @@ Scalar RaggedRows::endOfQueries(TileBuilder &b) const {
   return offset(b, Role::offsetsQ, arguments->get(b, Role::batch));
 }
 
+Value RaggedRows::rank(TileBuilder &b, bool longestFirst) const {
+  constexpr int64_t columns = 32; // of f32, whose rows follow each other
+  constexpr int64_t bytes = kRankedSequences * RankOp::kEntryBytes;
+  auto type =
+      SmemType::get(b.getContext(), /*stages=*/1, bytes / SmemType::kPanelBytes,
+                    columns, b.getF32Type(), SmemLayout::sw128);
+  Value table = AllocOp::create(b, type, "ranks");
+  auto get = [&](Role role, Facet facet) -> Value {
+    return arguments->get(b, ArgumentRole(role, facet));
+  };
+  Role streamed = ownsKeys         ? Role::offsetsQ
+                  : areKeysOfCache ? Role::usedKeys
+                                   : Role::offsetsK;
+  RankOp::create(b, arguments->get(b, owned()), get(owned(), Facet::offset),
+                 get(owned(), Facet::strideBatch), arguments->get(b, streamed),
+                 get(streamed, Facet::offset),
+                 get(streamed, Facet::strideBatch),
+                 arguments->get(b, Role::batch), uint32_t(tileRows), table,
+                 /*differences=*/streamed != Role::usedKeys, longestFirst);
+  return table;
+}
+
+Scalar RaggedRows::areRanked(TileBuilder &b) const {
+  return arguments->get(b, Role::batch) <= b.i32(kRankedSequences);
+}
+
+Scalar RaggedRows::firstSlotAt(TileBuilder &b, Scalar rank) const {
+  auto inMemory = [&] { return firstSlot(b, offset(b, owned(), rank), rank); };
+  if (!ranks)
+    return inMemory();
+  return b.wrap(b.choose(
+      areRanked(b),
+      [&]() -> SmallVector<Value> {
+        return {GetNumberOp::create(b, b.getI32Type(), ranks, rank * 2)};
+      },
+      [&]() -> SmallVector<Value> { return {inMemory()}; })[0]);
+}
+
+RaggedRows::Found RaggedRows::sequenceAt(TileBuilder &b, Scalar rank) const {
+  if (!ranks)
+    return {rank, {}};
+  Scalar sequence = b.wrap(b.choose(
+      areRanked(b),
+      [&]() -> SmallVector<Value> {
+        return {GetNumberOp::create(b, b.getI32Type(), ranks, rank * 2 + 1)};
+      },
+      [&]() -> SmallVector<Value> { return {rank}; })[0]);
+  return {sequence, firstSlotAt(b, rank)};
+}
+
 // Sequence `from` begins with the slot or before it, and `to` behind it.
-Scalar RaggedRows::sequenceOf(TileBuilder &b, Scalar slot) const {
-  Role role = ownsKeys ? Role::offsetsK : Role::offsetsQ;
+RaggedRows::Found RaggedRows::sequenceOf(TileBuilder &b, Scalar slot) const {
   ValueRange found = b.repeat(
       {b.i32(0), arguments->get(b, Role::batch)},
       [&](ValueRange s) { return b.wrap(s[0]) + 1 < b.wrap(s[1]); },
       [&](ValueRange s) -> SmallVector<Value> {
         Scalar from = b.wrap(s[0]), to = b.wrap(s[1]);
         Scalar middle = (from + to) / 2;
-        Scalar isBehind = slot < firstSlot(b, offset(b, role, middle), middle);
+        Scalar isBehind = slot < firstSlotAt(b, middle);
         return {b.select(isBehind, from, middle),
                 b.select(isBehind, middle, to)};
       });
-  return b.wrap(found[0]);
+  return sequenceAt(b, b.wrap(found[0]));
 }
 
 Tile RaggedRows::at(TileBuilder &b, Scalar slot, Scalar head) const {
-  Scalar sequence = sequenceOf(b, slot);
+  auto [sequence, first] = sequenceOf(b, slot);
   Tile tile;
   tile.firstQuery = offset(b, Role::offsetsQ, sequence);
   tile.queries = offset(b, Role::offsetsQ, sequence + 1) - tile.firstQuery;
-  auto placeFrom = [&](Scalar begin) {
-    tile.row = (slot - firstSlot(b, begin, sequence)) * tileRows;
+  auto placeFrom = [&, sequence = sequence, first = first](Scalar begin) {
+    Scalar from = ranks ? first : firstSlot(b, begin, sequence);
+    tile.row = (slot - from) * tileRows;
     tile.head = head;
     tile.batch = sequence;
   };

@@ -7,6 +7,12 @@
 //
 // Tiles are of queries, or of keys: slots are those of the offsets of either.
 //
+// **Ranks.**  A block may rank sequences by the rows that stream past their
+// tiles.  Slots then follow each other by rank, so that who takes tiles from
+// one end on has those of the longest sequence first.  A table in shared memory
+// has the first slot of each rank; of more sequences than it has room for the
+// slots stay as they lie in memory.
+//
 // On a cache (RowLocator.h) sequence n has the keys that entry n uses, whose
 // number is read where there are offsets of keys otherwise.
 //
@@ -36,6 +42,16 @@ public:
       : arguments(&arguments), tileRows(tileRows), ownsKeys(ownsKeys),
         areKeysOfCache(!areKeysRagged(problem)) {}
 
+  /// Reserves a table and ranks sequences in it, the longest last or first.
+  /// Before roles begin.
+  mlir::Value rank(TileBuilder &builder, bool longestFirst) const;
+  /// The same with slots by rank.
+  RaggedRows byRank(mlir::Value table) const {
+    RaggedRows rows = *this;
+    rows.ranks = table;
+    return rows;
+  }
+
   /// Slots of all sequences.
   Scalar slots(TileBuilder &builder) const;
   /// The tile of a slot of that head; its rows begin behind the last one of
@@ -57,14 +73,24 @@ public:
   }
 
 private:
-  /// The sequence of a slot.
-  Scalar sequenceOf(TileBuilder &builder, Scalar slot) const;
+  Role owned() const { return ownsKeys ? Role::offsetsK : Role::offsetsQ; }
+  /// A sequence, and its first slot.
+  struct Found {
+    Scalar sequence, first;
+  };
+  /// That of a slot.
+  Found sequenceOf(TileBuilder &builder, Scalar slot) const;
+  /// That of a rank; without ranks that of the number.
+  Found sequenceAt(TileBuilder &builder, Scalar rank) const;
+  Scalar firstSlotAt(TileBuilder &builder, Scalar rank) const;
+  Scalar areRanked(TileBuilder &builder) const;
   Scalar offset(TileBuilder &builder, Role role, Scalar number) const;
 
   const Arguments *arguments;
   int64_t tileRows;
   bool ownsKeys;
   bool areKeysOfCache;
+  mlir::Value ranks; ///< null: sequences have slots as they lie
 };
 
 /// Where a box of a map of so many rows begins, as coordinates of batch entry

@@ -134,6 +134,13 @@ public:
     return order;
   }
 
+  /// The same of sequences in the order of a table (RaggedRows.h).
+  TileOrder byRank(mlir::Value table) const {
+    TileOrder order = *this;
+    order.ragged = ragged->byRank(table);
+    return order;
+  }
+
   /// The same for one of several who take tiles in every block.
   TileOrder ofWorker(int64_t worker, int64_t workers) const {
     TileOrder order = *this;

@@ -40,6 +40,9 @@ static constexpr int64_t kMessageBytes = 32;
 static constexpr int64_t kQueueBytes = 2 * kMessageBytes;
 /// What it takes beside that to say where the rows of a sequence lie.
 static constexpr int64_t kQueueBytesOfSequences = 2 * 16;
+
+/// Of a sequence in a table of ranks.
+static constexpr int64_t kRankBytes = 8;
 /// Of a block that has a ring of factors and a staging buffer, for barriers.
 static constexpr int64_t kRoomForBarriers = 1024;
 
@@ -142,6 +145,8 @@ public:
   int64_t smemBytes() const {
     int64_t tiles = how.workers.pairs;
     int64_t total = tiles * (roundUp(buffers, kSwizzleBytes) + staging);
+    if (problem.ragged && ranksSequences())
+      total += kRankedSequences * kRankBytes;
     for (int64_t stages : rings)
       for (int side = 0; side < 2; ++side)
         total =
@@ -158,6 +163,11 @@ public:
   }
 
 private:
+  /// Whether blocks draw tiles of queries, those of the longest first.
+  bool ranksSequences() const {
+    return owned == Axis::Query && how.order.isPersistent &&
+           problem.direction == Direction::forward;
+  }
   /// Of the loops around; 0 where none cuts the axis.
   struct Steps {
     int64_t query = 0, key = 0, headDim = 0, headDimV = 0;

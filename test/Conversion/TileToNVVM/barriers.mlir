@@ -173,3 +173,31 @@ gpu.module @fences {
     tile.return
   }
 }
+
+// -----
+
+// A thread for each sequence: it stores length and slots, counts those before
+// it when all have, and stores its entry when all have counted.
+// CHECK-LABEL: llvm.func @ranks(
+// CHECK: scf.if
+// CHECK: scf.if
+// CHECK: llvm.load %{{.*}} : !llvm.ptr<1> -> i32
+// CHECK: arith.subi
+// CHECK: nvvm.barrier
+// CHECK: scf.for
+// CHECK: llvm.load %{{.*}} : !llvm.ptr<3> -> i32
+// CHECK: arith.cmpi eq
+// CHECK: arith.cmpi slt
+// CHECK: nvvm.barrier
+// CHECK: llvm.store %{{.*}} : i32, !llvm.ptr<3>
+// CHECK: llvm.load %{{.*}} : !llvm.ptr<3> -> i32
+gpu.module @ranks {
+  tile.kernel @ranks(%cu: !tile.ptr<i32>, %at: i64, %n: i32, %out: !tile.ptr<i32>) attributes {warps = 4 : i32} {
+    %table = tile.alloc "ranks" : <8x32xf32, sw128>
+    tile.rank %cu[%at, %at] by %cu[%at, %at] differences count %n rows 64 to %table : <i32>, <i32> to <8x32xf32, sw128>
+    tile.barrier
+    %first = tile.get_number %table[%n] : <8x32xf32, sw128>
+    tile.store_number %first to %out[%n] : <i32>, i32
+    tile.return
+  }
+}

@@ -350,3 +350,21 @@ tile.kernel @registers_of_two_blocks() attributes {warps = 12 : i32, min_blocks_
   }
   tile.return
 }
+
+// -----
+
+tile.kernel @rank_array(%p: !tile.ptr<f32>, %at: i64, %n: i32) attributes {warps = 4 : i32} {
+  %s = tile.alloc "ranks" : <8x32xf32, sw128>
+  // expected-error @below {{'tile.rank' op expects arrays of i32 or i64, but got '!tile.ptr<f32>'}}
+  tile.rank %p[%at, %at] by %p[%at, %at] differences count %n rows 64 to %s : <f32>, <f32> to <8x32xf32, sw128>
+  tile.return
+}
+
+// -----
+
+tile.kernel @rank_entries(%p: !tile.ptr<i32>, %at: i64, %n: i32) attributes {warps = 3 : i32} {
+  %s = tile.alloc "ranks" : <8x32xf32, sw128>
+  // expected-error @below {{'tile.rank' op expects a table of at most 96 entries, one for each thread, but got 128}}
+  tile.rank %p[%at, %at] by %p[%at, %at] differences count %n rows 64 to %s : <i32>, <i32> to <8x32xf32, sw128>
+  tile.return
+}

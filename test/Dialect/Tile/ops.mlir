@@ -182,6 +182,23 @@ gpu.module @draws {
   }
 }
 
+gpu.module @ranks {
+  // CHECK-LABEL: tile.kernel @ranks
+  // CHECK-SAME: (%[[OFFSETS:.*]]: !tile.ptr<i64>, %[[USED:.*]]: !tile.ptr<i32>, %[[AT:.*]]: i64, %[[N:.*]]: i32)
+  tile.kernel @ranks(%offsets: !tile.ptr<i64>, %used: !tile.ptr<i32>, %at: i64, %n: i32) attributes {warps = 4 : i32} {
+    // CHECK: %[[TABLE:.*]] = tile.alloc "ranks"
+    // CHECK: tile.rank %[[OFFSETS]][%[[AT]], %[[AT]]] by %[[USED]][%[[AT]], %[[AT]]] count %[[N]] rows 64 to %[[TABLE]] : <i64>, <i32> to <8x32xf32, sw128>
+    // CHECK: tile.rank %[[OFFSETS]][%[[AT]], %[[AT]]] by %[[OFFSETS]][%[[AT]], %[[AT]]] differences descending count %[[N]] rows 64 to %[[TABLE]] : <i64>, <i64> to <8x32xf32, sw128>
+    // CHECK: tile.get_number %[[TABLE]][%[[N]]] : <8x32xf32, sw128>
+    %table = tile.alloc "ranks" : <8x32xf32, sw128>
+    tile.rank %offsets[%at, %at] by %used[%at, %at] count %n rows 64 to %table : <i64>, <i32> to <8x32xf32, sw128>
+    tile.rank %offsets[%at, %at] by %offsets[%at, %at] differences descending count %n rows 64 to %table : <i64>, <i64> to <8x32xf32, sw128>
+    tile.barrier
+    %first = tile.get_number %table[%n] : <8x32xf32, sw128>
+    tile.return
+  }
+}
+
 // CHECK-LABEL: func.func @host
 // CHECK: tile.launch @kernels::@arguments grid(%[[N:.*]], %[[N]], %[[N]]) args(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) {why = "host"} : memref<4x?xf16, strided<[?, 1], offset: ?>>, i32, i64, f32
 func.func @host(%n: index, %q: memref<4x?xf16, strided<[?, 1], offset: ?>>, %i: i32, %l: i64, %x: f32) {
