@@ -46,3 +46,23 @@ def test_the_committed_run_is_whole():
              if c["direction"] == "forward"]
             == [(d, rows, share) for d in (64, 128, 256)
                 for rows in (16384, 32768) for share in blocks.DENSITIES])
+
+
+def run_of(directions, date="2026-11-29"):
+    cells = [{**cell(0.5, 1), "direction": each, "head_dim": 64, "rows": 16384,
+              "mask": "none"} for each in directions]
+    return {"date": date, "device": "NVIDIA H200", "cells": cells}
+
+
+def test_keeping_one_direction_leaves_the_other():
+    old, new = run_of(["forward", "backward"]), run_of(["forward"])
+    kept_cells = kept.with_other_directions(old, new)["cells"]
+    assert [each["direction"] for each in kept_cells] == ["forward", "backward"]
+    assert kept.with_other_directions(None, new) is new
+    assert kept.with_other_directions(new, old) is old
+
+
+def test_no_direction_of_another_day_gets_lost():
+    old, new = run_of(["forward", "backward"], "2026-11-01"), run_of(["forward"])
+    with pytest.raises(kept.BadResult, match="cells of backward too"):
+        kept.with_other_directions(old, new)

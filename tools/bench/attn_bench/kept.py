@@ -356,6 +356,21 @@ def newest(kind: str, folder: Path = FOLDER) -> Path:
     return max(paths, key=date)
 
 
+def with_other_directions(old: Document | None, new: Document) -> Document:
+    """A document of rates, with the cells of directions that its run left out,
+    if they are of the same day and device; no others may get lost."""
+    measured = {cell["direction"] for cell in new["cells"]}
+    others = [cell for cell in (old or {"cells": []})["cells"]
+              if cell["direction"] not in measured]
+    if old is None or not others:
+        return new
+    same = all(old[name] == new[name] for name in ("date", "device"))
+    expect(same, "the document", f"cells of "
+           f"{', '.join(sorted({cell['direction'] for cell in others}))} too, "
+           f"which the kept one of {old['date']} has")
+    return {**new, "cells": [*new["cells"], *others]}
+
+
 def keep(kind: str, machine: str, path: Path, folder: Path = FOLDER) -> Path:
     """Adds a result, as the tool wrote it, to those that are kept."""
     new, target = compact.load(path), file_of(kind, machine, folder)
@@ -363,6 +378,8 @@ def keep(kind: str, machine: str, path: Path, folder: Path = FOLDER) -> Path:
     old = load(target) if target.exists() else None
     if form == "bench":
         new = merged(old, slim_bench(results.check(new)))
+    elif form in ("rates", "densities", "functions"):
+        new = with_other_directions(old, check(new, KINDS[kind]))
     elif form == "ceilings":
         new = slim_bench({**new, "cells": []})
     elif form == "train":
