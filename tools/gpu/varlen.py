@@ -2,7 +2,7 @@
 """Checks and times sequences of any length that lie one behind the other.
 
     varlen.py [--out FILE.json] [--seconds 120] [--checks 40] [--seed 0]
-              [--only checks graph many times]
+              [--only checks graph many times] [--replays 20]
 
 First o and lse of random problems against fp64, sequence by sequence: lengths
 from 0 to 5000, also of none and of one row, queries and keys apart, every mask,
@@ -207,7 +207,7 @@ def check_many(count: int = 70_000) -> int:
     return wrong
 
 
-def check_graph() -> int:
+def check_graph(replays: int) -> int:
     """Replays with other lengths of the same tokens and sequences."""
     heads, dim, tokens, count = 4, 128, 4096, 12
     q, k, v = (torch.randn(tokens, heads, dim, device="cuda",
@@ -230,14 +230,14 @@ def check_graph() -> int:
     with torch.cuda.graph(graph):
         call()
     wrong = 0
-    for _ in range(20):
+    for _ in range(replays):
         cu.copy_(offsets_of(lengths(), torch.int32))
         out.fill_(torch.nan)
         graph.replay()
         replayed = out.clone()
         call()
         wrong += not torch.equal(replayed, out)
-    print(f"graph: 20 replays, {wrong} wrong")
+    print(f"graph: {replays} replays, {wrong} wrong")
     return wrong
 
 
@@ -312,13 +312,14 @@ def main() -> int:
     parser.add_argument("--checks", type=int, default=40)
     parser.add_argument("--seed", type=int, default=0, help="of the first")
     parser.add_argument("--only", nargs="*", choices=PARTS, default=PARTS)
+    parser.add_argument("--replays", type=int, default=20, help="of the graph")
     parser.add_argument("--schedules", nargs="*", default=[])
     arguments = parser.parse_args()
     wrong = 0
     if "checks" in arguments.only:
         wrong += check(arguments.seed, arguments.checks, arguments.seconds / 2)
     if "graph" in arguments.only:
-        wrong += check_graph()
+        wrong += check_graph(arguments.replays)
     if "many" in arguments.only:
         wrong += check_many()
     if "times" not in arguments.only:

@@ -2,7 +2,7 @@
 """Checks and times ragged queries on a cache: prefills and decodes in one call.
 
     varlen_cache.py [--out FILE.json] [--seconds 60] [--checks 60] [--seed 0]
-                    [--only checks|times]
+                    [--only checks|graph|times] [--replays 30]
                     [--schedules "flash, ..." ...]
 
 First o and lse of random problems against fp64, sequence by sequence: queries
@@ -298,7 +298,7 @@ def timed(name: str, step: list[Sequence], schedules: list[str]
     return found
 
 
-def check_graph() -> int:
+def check_graph(replays: int) -> int:
     """Replays while queries and caches change, of the same tokens."""
     draw = random.Random(5)
     count, tokens, room = 24, 1500, 4096
@@ -315,7 +315,7 @@ def check_graph() -> int:
     what.queries = [tokens]  # the longest of any
     replay = captured(what.one)
     wrong = 0
-    for _ in range(30):
+    for _ in range(replays):
         what.cu.copy_(offsets_of(queries(), torch.int32))
         what.used.copy_(torch.tensor(lengths(), dtype=torch.int32))
         what.out.fill_(torch.nan)
@@ -324,7 +324,7 @@ def check_graph() -> int:
         what.one()
         wrong += not torch.equal(replayed, what.out)
         wrong += bool(replayed.isnan().any())
-    print(f"graph: 30 replays, {wrong} wrong")
+    print(f"graph: {replays} replays, {wrong} wrong")
     return wrong
 
 
@@ -335,16 +335,19 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--checks", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0, help="of the first")
-    parser.add_argument("--only", choices=("checks", "times"))
+    parser.add_argument("--only", choices=("checks", "graph", "times"))
+    parser.add_argument("--replays", type=int, default=30, help="of the graph")
     parser.add_argument("--schedules", nargs="*", default=[])
     arguments = parser.parse_args()
     wrong = 0
-    if arguments.only != "times":
+    if arguments.only in (None, "checks"):
         wrong += check(arguments.seed, arguments.checks, arguments.seconds)
-    if arguments.only == "checks":
+    if arguments.only in (None, "graph"):
+        with torch.no_grad():
+            wrong += check_graph(arguments.replays)
+    if arguments.only in ("checks", "graph"):
         return int(wrong > 0)
     with torch.no_grad():
-        wrong += check_graph()
         chunks, decodes = step_of_server()
         results = [timed(name, step, arguments.schedules) for name, step in (
             ("8 chunks of 512 behind 4k to 32k and 120 decodes, 32/8",
