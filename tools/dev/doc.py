@@ -185,7 +185,7 @@ def main():
     build = os.path.abspath(arguments.build)
     drifted = blocks = 0
     makers = made(build)
-    for name in arguments.file or [*pages(), *makers]:
+    for name in arguments.file or dict.fromkeys([*pages(), *makers]):
         path = os.path.join(ROOT, name)
         old = ""
         if name not in makers or os.path.exists(path):
