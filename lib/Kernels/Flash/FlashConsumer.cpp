@@ -77,13 +77,16 @@ void FlashConsumer::storeKeyPart(ValueRange output, const LazySoftmax::End &end,
                      tile.row + queryOf(tile));
 }
 
+/// Which warp leads is a predicate throughout the walk.  Compared with zero, it
+/// would be joined with that of the leading lane: LLVM compares the OR of both
+/// numbers, which take a register each.
 void FlashConsumer::storeStaged(Value output, Value inverse, const Tile &tile) {
   Scalar barrier = group + (1 + pairs * groups);
   Strips strips{buffersO,
                 map("o"),
                 groupRow,
                 warpRow,
-                warp % kWarpsPerGroup == b.i32(0),
+                warp % kWarpsPerGroup < b.i32(1),
                 Value(firstGroup) ? barrier + firstGroup : barrier,
                 firstStaged};
   if (heads.areSeveral()) {
