@@ -48,9 +48,12 @@ def Tile_StoreRegistersOp : Tile_Op<"store_registers",
     Lane l keeps the k-th four registers (of all values, one behind the other)
     in the 16 bytes from `512 k + 16 l` on, and two that are left in the 8 bytes
     from `512 k + 8 l` on; so their number is a multiple of 2.
+
+    The array may have any size, or, if it is `near`, less than 32 GiB: then
+    addresses take fewer registers.
   }];
   let arguments = (ins Variadic<AnyTypeOf<[Tile_Frag, Tile_Row]>>:$values,
-                       Tile_Ptr:$base, I32:$place);
+                       Tile_Ptr:$base, I32:$place, UnitAttr:$near);
   let assemblyFormat = [{
     $values `to` $base `[` $place `]` attr-dict
     `:` type($values) `to` type($base)
@@ -66,7 +69,7 @@ def Tile_LoadRegistersOp : Tile_Op<"load_registers",
     Per warp.  The image comes from the memory that all blocks share (L2), not
     from a copy that the multiprocessor may still hold.
   }];
-  let arguments = (ins Tile_Ptr:$base, I32:$place);
+  let arguments = (ins Tile_Ptr:$base, I32:$place, UnitAttr:$near);
   let results = (outs Variadic<AnyTypeOf<[Tile_Frag, Tile_Row]>>:$values);
   let assemblyFormat = [{
     $base `[` $place `]` attr-dict `:` type($base) `->` type($values)

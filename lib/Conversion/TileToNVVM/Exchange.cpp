@@ -27,13 +27,22 @@ constexpr int64_t kRegisterBytes = 4, kLanes = 32;
 
 /// Where a lane has its part of an image of so many registers; `base` is a
 /// pointer to global memory, where images can take more than 2 GiB, or an
-/// address in shared memory.
+/// address in shared memory.  Pieces of images that are near are numbered in 32
+/// bits: one multiplication makes an address, and of what stays the same from
+/// image to image only the first number takes a register.
 struct ImageAddress {
-  ImageAddress(Lane &b, Value base, Value place, int64_t registers) {
+  ImageAddress(Lane &b, Value base, Value place, int64_t registers,
+               bool isNear) {
     bool isShared = base.getType().isInteger();
     Value image = b.mul(isShared ? place : b.wide(place),
                         registers * kRegisterBytes * kLanes);
     auto ofLane = [&](int64_t piece) {
+      if (isNear) {
+        Value number =
+            b.add(b.mul(place, registers * kLanes / piece), b.lane());
+        Value wide = arith::ExtUIOp::create(b, b.getI64Type(), number);
+        return b.offset(base, b.mul(wide, piece * kRegisterBytes));
+      }
       Value bytes = b.mul(b.lane(), piece * kRegisterBytes);
       return isShared ? b.add(base, b.add(image, bytes))
                       : b.offset(b.offset(base, image), b.wide(bytes));
@@ -76,11 +85,11 @@ StringRef letterOf(Type type) { return type.isF32() ? "f" : "r"; }
 
 /// Stores the registers of all values as an image, to `space` ("global").
 void storeImage(Lane &b, StringRef space, Value base, Value place,
-                ArrayRef<ValueRange> values) {
+                ArrayRef<ValueRange> values, bool isNear = false) {
   Registers all;
   for (ValueRange value : values)
     llvm::append_range(all, value);
-  ImageAddress address(b, base, place, all.size());
+  ImageAddress address(b, base, place, all.size(), isNear);
   for (size_t i = 0; i < all.size(); i += kPiece) {
     ArrayRef<Value> piece = ArrayRef(all).slice(i).take_front(kPiece);
     SmallVector<Value> operands = {address.of(piece.size())};
@@ -106,7 +115,7 @@ struct StoreRegistersLowering : OpConversionPattern<StoreRegistersOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Lane b(op.getLoc(), rewriter);
     storeImage(b, "global", adaptor.getBase().front(),
-               adaptor.getPlace().front(), adaptor.getValues());
+               adaptor.getPlace().front(), adaptor.getValues(), op.getNear());
     rewriter.eraseOp(op);
     return success();
   }
@@ -148,8 +157,9 @@ struct ImageTypes {
 
 /// Loads the registers of all values of an image by such instructions.
 SmallVector<Registers> loadImage(Lane &b, StringRef load, Value base,
-                                 Value place, const ImageTypes &types) {
-  ImageAddress address(b, base, place, types.all.size());
+                                 Value place, const ImageTypes &types,
+                                 bool isNear = false) {
+  ImageAddress address(b, base, place, types.all.size(), isNear);
   StringRef addressLetter = base.getType().isInteger() ? "r" : "l";
   Registers all;
   for (size_t i = 0; i < types.all.size(); i += kPiece) {
@@ -188,7 +198,7 @@ struct LoadRegistersLowering : OpConversionPattern<LoadRegistersOp> {
       return failure();
     rewriter.replaceOpWithMultiple(
         op, loadImage(b, "ld.global.cg", adaptor.getBase().front(),
-                      adaptor.getPlace().front(), *types));
+                      adaptor.getPlace().front(), *types, op.getNear()));
     return success();
   }
 };

@@ -361,13 +361,14 @@ private:
           });
           b.when(strip.isLast == b.boolean(false), [&] {
             StoreRegistersOp::create(b, sum, arguments.get(b, kScratchRole),
-                                     placeOf(number));
+                                     placeOf(number), /*near=*/true);
           });
           return place;
         });
   }
 
-  /// Where a warp's rows of a tile of columns wait.
+  /// Where a warp's rows of a tile of columns wait.  Of the widest rows a block
+  /// has 32 MiB of them.
   Scalar placeOf(Scalar number) {
     return (b.programId(0) * columnTiles + number) * kConsumers + consumer;
   }
@@ -381,7 +382,7 @@ private:
         [&]() -> SmallVector<Value> {
           Value sum = LoadRegistersOp::create(b, TypeRange{type},
                                               arguments.get(b, kScratchRole),
-                                              placeOf(number))
+                                              placeOf(number), /*near=*/true)
                           .getResult(0);
           Value exponents = GroupSoftmax::difference(b, before, after);
           return {scaleRows(b, sum, GroupSoftmax::powers(b, exponents))};

@@ -38,10 +38,10 @@
 // Those of parts before stand at a lower maximum.
 // CHECK: tile.scale_rows
 // O of strips before, and P V.
-// CHECK: tile.load_registers %[[O]]
+// CHECK: tile.load_registers %[[O]]{{.*}} {near}
 // CHECK: tile.wgmma %{{.*}}, %[[PIECES]]
 // CHECK: tile.tma_store
-// CHECK: tile.store_registers %{{.*}} to %[[O]]
+// CHECK: tile.store_registers %{{.*}} to %[[O]]{{.*}} {near}
 
 // CHECK-LABEL: func.func @held
 // CHECK: tile.scratch : memref<0xi32>

@@ -28,6 +28,33 @@ gpu.module @m {
 
 // -----
 
+// Pieces of near images have numbers of 32 bits: of 8 registers, 64 an image of
+// 16 bytes each, and of the two that 6 leave, 96 of 8 bytes.
+// CHECK-LABEL: llvm.func @near(
+// CHECK-SAME: %[[BASE:[^:]*]]: !llvm.ptr<1>, %[[PLACE:[^:]*]]: i32
+// CHECK-DAG: %[[LANE:.*]] = arith.andi %{{.*}}, %c31_i32
+// CHECK-DAG: %[[FIRST:.*]] = arith.muli %[[PLACE]], %c64_i32
+// CHECK: %[[NUMBER:.*]] = arith.addi %[[FIRST]], %[[LANE]]
+// CHECK: %[[WIDE:.*]] = arith.extui %[[NUMBER]] : i32 to i64
+// CHECK: %[[BYTES:.*]] = arith.muli %[[WIDE]], %c16_i64
+// CHECK: %[[ADDRESS:.*]] = llvm.getelementptr %[[BASE]][%[[BYTES]]]
+// CHECK: "ld.global.cg.v4.b32 {$0,$1,$2,$3}, [$4+512];", {{.*}} %[[ADDRESS]] :
+// CHECK: %[[FIRST:.*]] = arith.muli %[[PLACE]], %c96_i32
+// CHECK: %[[NUMBER:.*]] = arith.addi %[[FIRST]], %[[LANE]]
+// CHECK: %[[WIDE:.*]] = arith.extui %[[NUMBER]] : i32 to i64
+// CHECK: %[[BYTES:.*]] = arith.muli %[[WIDE]], %c8_i64
+// CHECK: %[[REST:.*]] = llvm.getelementptr %[[BASE]][%[[BYTES]]]
+// CHECK: "st.global.v2.b32 [$0+512], {$1,$2};", {{.*}} %[[REST]],
+gpu.module @m {
+  tile.kernel @near(%base: !tile.ptr<i32>, %place: i32) attributes {warps = 4 : i32} {
+    %v:3 = tile.load_registers %base[%place] {near} : <i32> -> !tile.frag<16x16xbf16, lhs>, !tile.row<16xf32>, !tile.row<16xf32, partial>
+    tile.store_registers %v#0, %v#1 to %base[%place] {near} : !tile.frag<16x16xbf16, lhs>, !tile.row<16xf32> to <i32>
+    tile.return
+  }
+}
+
+// -----
+
 // The same in shared memory: 6 registers are 768 bytes, of which two of each
 // lane lie behind the first 512.
 // CHECK-LABEL: llvm.func @put(

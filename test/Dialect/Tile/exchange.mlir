@@ -40,6 +40,10 @@ gpu.module @kernels {
         tile.store_registers %p, %row, %sum to %scratch[%c0] : !tile.frag<16x32xbf16, lhs>, !tile.row<16xf32>, !tile.row<16xf32, partial> to <i32>
         // CHECK: %[[GOT:.*]]:3 = tile.load_registers %[[SCRATCH]][%[[C0]]] : <i32> -> !tile.frag<16x32xbf16, lhs>, !tile.row<16xf32>, !tile.row<16xf32, partial>
         %got:3 = tile.load_registers %scratch[%c0] : <i32> -> !tile.frag<16x32xbf16, lhs>, !tile.row<16xf32>, !tile.row<16xf32, partial>
+        // CHECK: tile.load_registers %[[SCRATCH]][%[[C0]]] {near} : <i32> -> !tile.row<16xf32>
+        %near = tile.load_registers %scratch[%c0] {near} : <i32> -> !tile.row<16xf32>
+        // CHECK: tile.store_registers %{{.*}} to %[[SCRATCH]][%[[C0]]] {near} : !tile.row<16xf32> to <i32>
+        tile.store_registers %near to %scratch[%c0] {near} : !tile.row<16xf32> to <i32>
         // CHECK: %[[SCALED:.*]] = tile.scale_rows %[[GOT]]#0 by %[[GOT]]#1 : <16x32xbf16, lhs>, <16xf32>
         %scaled = tile.scale_rows %got#0 by %got#1 : <16x32xbf16, lhs>, <16xf32>
         // CHECK: %[[A:.*]] = tile.wgmma %[[SCALED]], %[[V:.*]][%[[C0]]] : !tile.frag<16x32xbf16, lhs>, <2x32x256xbf16, sw128> -> <16x192xf32>
