@@ -81,46 +81,36 @@ def main() -> int:
         return ["attn"] + [one.strip() for one in text.split(";")
                            if one.strip()]
 
-    masks = ["dense"] + [one for one in options.masks.split(";") if one]
-    dense, listed = map(schedules_of, (options.dense, options.schedules))
-    calls: dict[Any, Any] = {}
-
-    def fits(one: str, run: Any) -> bool:
+    def fits(one: str, **more: Any) -> bool:
         try:
-            run()
+            call(one, **more)()
             return True
         except ValueError as error:
             print(f"left out  {short(one)}: {error}", flush=True)
             return False
 
-    for mask in masks:
-        for one in list(dense):
-            run = call(one, mask=None if mask == "dense" else mask)
-            if fits(one, run):
-                calls[mask, one] = run
-            else:
-                dense.remove(one)
+    dense = [one for one in schedules_of(options.dense) if fits(one)]
+    listed = schedules_of(options.schedules)
+    masks = ["dense"] + [one for one in options.masks.split(";") if one]
+    calls = {(mask, one): call(one, mask=None if mask == "dense" else mask)
+             for mask in masks for one in dense}
     shares: dict[float, float] = {}
     for density in map(float, options.densities.split(",")):
         seen = draw(options.rows, density)
         mask = attn.BlockMask(*with_no_partial(as_lists(seen)),
                               block_size=BLOCK)
         shares[density] = float(seen.double().mean())
-        for one in list(listed):
-            run = call(one, block_mask=mask)
+        listed = [one for one in listed if fits(one, block_mask=mask)]
+        for one in listed:
+            run = calls[density, one] = call(one, block_mask=mask)
             o.fill_(float("nan"))
-            if not fits(one, run):
-                listed.remove(one)
-                continue
-            calls[density, one] = run
+            run()
             error = check(o, q, k, v, seen)
             if not error < LIMITS[options.dtype]:
                 print(f"WRONG {density:g} {short(one)}: {error:.3g}")
     times = in_turns(calls, event_clock)
     for mask in masks:
         for one in dense:
-            if (mask, one) not in times:
-                continue
             seconds = times[mask, one]
             rate = (f"{flops * options.rows ** 2 / seconds * 1e-12:6.1f}"
                     if mask == "dense" else f"{seconds * 1e6:6.1f} us")

@@ -8,8 +8,9 @@ Batches of sequences of 1 to 8192 rows, of exponential lengths, and of one of
 is timed with its sequences as they were drawn, in rising and in falling order,
 in turns.  Where the longest are worked on first, all three take as long; where
 tiles are taken from the last sequence on, the rising order has them first, and
-the falling one last.  Of two builds the rising order tells what ranking costs:
-name the other one's library in ATTN_LIBRARY.  Needs the package and PyTorch.
+the falling one last.  Times of two processes differ by up to 15 % with what
+the GPU did before, so two builds are not told apart by this.  Needs the package
+and PyTorch.
 """
 
 from __future__ import annotations
