@@ -198,15 +198,23 @@ static Fault noSchedule(const AttentionRequest &request, const Choice &choice) {
           words};
 }
 
+/// The class of a call on the machine that the request names.
+static Outcome classifyForNamed(const AttentionRequest &request,
+                                const AttentionArrays &arrays,
+                                KernelClass &kernelClass) {
+  if (std::optional<std::string> wrong = classify(request, arrays, kernelClass))
+    return invalid(*wrong);
+  if (request.machine.empty())
+    return invalid("expects a request that names a machine");
+  return std::nullopt;
+}
+
 Outcome attn::chooseSchedule(const AttentionRequest &request,
                              const AttentionArrays &arrays,
                              std::string &schedule) {
   Choice choice;
-  if (std::optional<std::string> wrong =
-          classify(request, arrays, choice.kernelClass))
-    return invalid(*wrong);
-  if (request.machine.empty())
-    return invalid("expects a request that names a machine");
+  if (Outcome fault = classifyForNamed(request, arrays, choice.kernelClass))
+    return fault;
   if (Outcome fault = choose(request, arrays, request.machine, choice))
     return fault;
   if (choice.schedule.empty())
@@ -270,11 +278,8 @@ Outcome attn::scratchBytesOf(const AttentionRequest &request,
                              const AttentionArrays &arrays, int64_t &bytes) {
   Choice choice;
   AttentionArrays bound;
-  if (std::optional<std::string> wrong =
-          classify(request, arrays, choice.kernelClass))
-    return invalid(*wrong);
-  if (request.machine.empty())
-    return invalid("expects a request that names a machine");
+  if (Outcome fault = classifyForNamed(request, arrays, choice.kernelClass))
+    return fault;
   if (Outcome fault =
           chooseBound(request, arrays, request.machine, choice, bound))
     return fault;

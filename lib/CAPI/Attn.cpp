@@ -380,21 +380,35 @@ static int32_t callLater(const Source *request, int32_t device, Buffers buffers,
   });
 }
 
+/// Answers into `place` what is asked of a request, without a GPU.
 template <typename Source>
-static int32_t scheduleOf(const Source *source, Buffers buffers, char **text,
-                          attn_status *status) {
+static int32_t answer(const Source *source, Buffers buffers, const void *place,
+                      attn_status *status,
+                      llvm::function_ref<Outcome(const AttentionRequest &,
+                                                 const AttentionArrays &)>
+                          ask) {
   return guarded(status, [&]() -> Outcome {
-    if (!text)
+    if (!place)
       return invalid("expects a place for the result");
     AttentionRequest request;
     AttentionArrays arrays;
     if (Outcome fault = readAll(source, buffers, request, arrays))
       return fault;
-    std::string schedule;
-    if (Outcome fault = chooseSchedule(request, arrays, schedule))
-      return fault;
-    return give(schedule, text);
+    return ask(request, arrays);
   });
+}
+
+template <typename Source>
+static int32_t scheduleOf(const Source *source, Buffers buffers, char **text,
+                          attn_status *status) {
+  return answer(source, buffers, text, status,
+                [&](const AttentionRequest &request,
+                    const AttentionArrays &arrays) -> Outcome {
+                  std::string schedule;
+                  if (Outcome fault = chooseSchedule(request, arrays, schedule))
+                    return fault;
+                  return give(schedule, text);
+                });
 }
 
 int32_t attn_forward_schedule(const attn_forward_request *request,
@@ -423,15 +437,11 @@ int32_t attn_backward_schedule(const attn_backward_request *request,
 template <typename Source>
 static int32_t scratchOf(const Source *source, Buffers buffers, int64_t *bytes,
                          attn_status *status) {
-  return guarded(status, [&]() -> Outcome {
-    if (!bytes)
-      return invalid("expects a place for the result");
-    AttentionRequest request;
-    AttentionArrays arrays;
-    if (Outcome fault = readAll(source, buffers, request, arrays))
-      return fault;
-    return scratchBytesOf(request, arrays, *bytes);
-  });
+  return answer(
+      source, buffers, bytes, status,
+      [&](const AttentionRequest &request, const AttentionArrays &arrays) {
+        return scratchBytesOf(request, arrays, *bytes);
+      });
 }
 
 int32_t attn_forward_scratch_bytes(const attn_forward_request *request,
