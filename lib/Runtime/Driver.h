@@ -87,7 +87,7 @@ enum class MapInterleave : int { none = 0 };
 /// CUtensorMapSwizzle.
 enum class MapSwizzle : int { bytes128 = 3 };
 /// CUtensorMapL2promotion.
-enum class MapPromotion : int { bytes256 = 3 };
+enum class MapPromotion : int { bytes128 = 2 };
 /// CUtensorMapFloatOOBfill: zeros.
 enum class MapFill : int { none = 0 };
 

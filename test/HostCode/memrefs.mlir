@@ -48,10 +48,10 @@
 // CHECK-NOT: {{.}}
 
 // CUDA: load ptx
-// CUDA-NEXT: encode type 9 promotion 3 extents 64 256 4 1 strides 128 32768 0 box 64 {{[0-9]+}} 1 1
-// CUDA-NEXT: encode type 9 promotion 3 extents 64 256 2 1 strides 128 32768 0 box 64 {{[0-9]+}} 1 1
-// CUDA-NEXT: encode type 9 promotion 3 extents 64 256 2 1 strides 128 32768 0 box 64 {{[0-9]+}} 1 1
-// CUDA-NEXT: encode type 9 promotion 3 extents 64 256 4 1 strides 128 32768 0 box 64 {{[0-9]+}} 1 1
+// CUDA-NEXT: encode type 9 promotion 2 extents 64 256 4 1 strides 128 32768 0 box 64 {{[0-9]+}} 1 1
+// CUDA-NEXT: encode type 9 promotion 2 extents 64 256 2 1 strides 128 32768 0 box 64 {{[0-9]+}} 1 1
+// CUDA-NEXT: encode type 9 promotion 2 extents 64 256 2 1 strides 128 32768 0 box 64 {{[0-9]+}} 1 1
+// CUDA-NEXT: encode type 9 promotion 2 extents 64 256 4 1 strides 128 32768 0 box 64 {{[0-9]+}} 1 1
 // CUDA-NEXT: launch flash_wgmma_bf16_64_causal_lse {{.*}}
 // CUDA-NOT: {{.}}
 

@@ -80,8 +80,9 @@ void run::fillForwardResults(const Function &function,
       int64_t batch = line / p.kvHeads;
       int64_t head = line % p.kvHeads * group + member;
       if (o)
-        setHead(*o, batch, head, &outputs[member * p.queries * p.headDimV]);
-      double *own = &sums[member * p.queries];
+        setHead(*o, batch, head,
+                outputs.data() + member * p.queries * p.headDimV);
+      double *own = sums.data() + member * p.queries; // or there are none
       if (lse)
         setHead(*lse, batch, head, own);
       if (!low)

@@ -18,7 +18,8 @@
 
 namespace attn {
 
-inline int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+/// Of b >= 1; a + b may be more than there are numbers for.
+inline int64_t ceilDiv(int64_t a, int64_t b) { return a / b + (a % b > 0); }
 inline int64_t roundUp(int64_t a, int64_t b) { return ceilDiv(a, b) * b; }
 
 /// The arithmetic of numbers.

@@ -58,6 +58,9 @@ struct LaunchShape {
   bool isInRounds = false;
   /// Whether a block runs if there are no tiles, but queries.
   bool isNeverEmpty = false;
+  /// Whether the launch behind it begins when this one is over, not ahead of
+  /// time (KeyParts.h).
+  bool holdsNext = false;
 
   /// Tiles of the same rows, of as many as there are blocks of all keys.
   int64_t tilesOfRows(const Problem &problem) const;

@@ -529,7 +529,7 @@ private:
     if (failed(checkRoles(kernel, choice.request.problem)))
       return failure();
     if (canChain(machine) && choice.request.launches.shapes.size() > 1)
-      chain(kernel);
+      chain(kernel, choice.request.shape().holdsNext);
     kernel->setAttr("schedule", op.getScheduleAttr());
     kernel->setAttr("machine", machineAttr);
     kernel->setAttr(kProblemAttr,

@@ -10,7 +10,7 @@ bool attn::canChain(const Machine &machine) {
   return machine.computeCapability >= 90;
 }
 
-void attn::chain(KernelOp kernel) {
+void attn::chain(KernelOp kernel, bool holdsNext) {
   if (kernel.getCooperative())
     return;
   for (Operation &op : kernel.getBody().front()) {
@@ -18,7 +18,8 @@ void attn::chain(KernelOp kernel) {
       continue;
     OpBuilder builder(&op);
     AwaitLaunchOp::create(builder, kernel.getLoc());
-    ReleaseLaunchOp::create(builder, kernel.getLoc());
+    if (!holdsNext)
+      ReleaseLaunchOp::create(builder, kernel.getLoc());
     return;
   }
 }

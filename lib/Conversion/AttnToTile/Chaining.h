@@ -21,6 +21,8 @@
 //     neighbours overlap.  Its blocks come once all of this one's have begun,
 //     and take no place that one of these still needs; so blocks may wait for
 //     others of their launch as before.
+//   * A launch may hold the next one back (LaunchShape::holdsNext), which then
+//     begins when the last block has ended.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,9 +38,10 @@ namespace attn {
 bool canChain(const Machine &machine);
 
 /// Makes a kernel wait before it first touches global memory, and release the
-/// launch behind it then.  Not a cooperative one, whose blocks, in clusters or
-/// not, are launched all at once or not at all.
-void chain(tile::KernelOp kernel);
+/// launch behind it then, unless it holds that one back until its blocks end.
+/// Not a cooperative one, whose blocks, in clusters or not, are launched all at
+/// once or not at all.
+void chain(tile::KernelOp kernel, bool holdsNext);
 
 } // namespace attn
 

@@ -59,11 +59,12 @@ std::vector<int64_t> attn::partsToTry(const Problem &asked,
                                       const Machine &machine,
                                       const Tiles &tiles) {
   const Problem problem = withSharedRows(asked, headsOfTile(tiles));
-  // A group of blocks has one tile, and each its keys of a step.
   int64_t group = tiles.get("group", 1), sms = machine.sms;
-  int64_t query = tiles.get("query", 1), key = tiles.get("key", 1) * group;
-  if (query < 1 || key < 1) // as given, which is refused elsewhere
+  int64_t query = tiles.get("query", 1), key = tiles.get("key", 1);
+  // As given, which is refused elsewhere; or all keys in one step.
+  if (query < 1 || key < 1 || key >= problem.keys)
     return {};
+  key *= group; // a group of blocks has one tile, and each its keys of a step
   sms = std::max<int64_t>(1, sms / group);
   int64_t queryTiles = ceilDiv(problem.queries, query);
   int64_t blocks = problem.batch * problem.heads * queryTiles;
@@ -128,10 +129,15 @@ Grid attn::mergeOfParts(int64_t parts) {
                store(Tensor::Lse)});
 }
 
-LaunchShape attn::launchOfMerge() {
-  LaunchShape merge;
+Launches attn::inParts(Launches launches, int64_t parts,
+                       std::string_view suffix) {
+  LaunchShape &walks = launches.shapes.front();
+  walks.suffix = suffix;
+  walks.keyBlocks = parts;
+  walks.holdsNext = true;
+  LaunchShape &merge = launches.shapes.emplace_back();
   merge.suffix = "_merge";
   merge.rows = kMergedRows;
   merge.columns = kMergedColumns;
-  return merge;
+  return launches;
 }

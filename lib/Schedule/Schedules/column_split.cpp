@@ -235,11 +235,7 @@ static Launches launches(const Tiles &t) {
 }
 
 static Launches launchesInParts(const Tiles &t) {
-  Launches all = launches(t);
-  all.shapes.front().suffix = "_parts";
-  all.shapes.front().keyBlocks = t.get("parts");
-  all.shapes.push_back(launchOfMerge());
-  return all;
+  return inParts(launches(t), t.get("parts"), "_parts");
 }
 
 /// For few tiles, whose neighbours are other parts.
@@ -266,11 +262,7 @@ static Launches launchesWithinBlock(const Tiles &t) {
 }
 
 static Launches launchesWithinBlockInParts(const Tiles &t) {
-  Launches all = launchesWithinBlock(t);
-  all.shapes.front().suffix = "_within_block_parts";
-  all.shapes.front().keyBlocks = t.get("parts");
-  all.shapes.push_back(launchOfMerge());
-  return all;
+  return inParts(launchesWithinBlock(t), t.get("parts"), "_within_block_parts");
 }
 
 /// Of choices that are priced alike the first is taken.  `late` halves of a

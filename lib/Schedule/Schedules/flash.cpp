@@ -219,11 +219,9 @@ static Launches launchesOfPipeline(const Tiles &t) {
 //===----------------------------------------------------------------------===//
 
 static Launches inParts(Launches launches, const Tiles &t) {
-  LaunchShape &walks = launches.shapes.front();
-  walks.suffix = walks.rowHeads > 1 ? "_packed_parts" : "_parts";
-  walks.keyBlocks = t.get("parts");
-  launches.shapes.push_back(launchOfMerge());
-  return launches;
+  bool isPacked = launches.shapes.front().rowHeads > 1;
+  return attn::inParts(std::move(launches), t.get("parts"),
+                       isPacked ? "_packed_parts" : "_parts");
 }
 
 static Launches launchesInParts(const Tiles &t) {

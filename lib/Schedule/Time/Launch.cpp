@@ -127,7 +127,10 @@ std::vector<LaunchWork> attn::launchWork(const Census &census,
                                          TensorCoreFamily family) {
   std::vector<LaunchWork> launches;
   size_t number = 0;
+  bool walksInParts = false;
   for (const Schedule::Launch &launch : schedule.launches) {
+    bool isMerge = walksInParts;
+    walksInParts = launch.main.sharing.keyParts > 1;
     LaunchWork &queue = launches.emplace_back();
     for (const Grid *grid : launch.grids()) {
       if (grid == &launch.main || launch.isMerged())
@@ -135,6 +138,7 @@ std::vector<LaunchWork> attn::launchWork(const Census &census,
             workOf(census, *grid, number, problem, machine, family));
       ++number;
     }
+    queue.back().isMerge = isMerge;
   }
   return launches;
 }
@@ -221,7 +225,9 @@ Time attn::launchTime(const LaunchWork &launch, const Machine &machine,
   double waits = main.lost * t.hbm / main.blocksPerSm;
   t.exposed = ideal - busiest + waits;
   t.tail = whole - ideal;
-  t.overhead = launches * (c.launchSeconds + c.latencySeconds);
+  // The launch of a merge is made while walks run.
+  double begins = main.isMerge ? 0 : c.launchSeconds;
+  t.overhead = launches * (begins + c.latencySeconds);
   addContention(t, whole + waits, c);
   addFusedGrids(t, whole, main, machine, c);
   return t;

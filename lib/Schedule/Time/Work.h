@@ -81,6 +81,7 @@ struct Work {
   bool overlaps = false;   ///< a product waits beside the softmax, in any order
   bool isInHalves = false; ///< scores have products of others beside them
   bool isListed = false;   ///< lists name what streams
+  bool isMerge = false;    ///< of parts that the launch before leaves
   bool isPersistent = false;
   bool takesNext = false; ///< inputs of the next tile are there when one ends
   bool isWgmma = false, isOfProducts = false, isMadeOfScores = false;

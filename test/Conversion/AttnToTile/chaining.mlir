@@ -17,6 +17,13 @@
 // CHECK-LABEL: tile.kernel @flash_mma_sync_f16_64(
 // CHECK-NOT: tile.await_launch
 
+// Walks of parts hold the merge back, which waits as others do.
+// CHECK-LABEL: tile.kernel @flash_mma_sync_f16_64_parts(
+// CHECK: tile.await_launch
+// CHECK-NOT: tile.release_launch
+// CHECK-LABEL: tile.kernel @flash_mma_sync_f16_64_merge(
+// CHECK: tile.await_launch
+
 // AMPERE: tile.kernel @split_backward_mma_sync_f16_64_dq(
 // AMPERE-NOT: tile.await_launch
 !t = memref<1x2x256x64xf16>
@@ -31,5 +38,10 @@ func.func @backward(%do: !t, %q: !t, %k: !t, %v: !t, %o: !t, %lse: !l,
 
 func.func @forward(%q: !t, %k: !t, %v: !t, %o: !t) {
   attn.forward %q, %k, %v outs(%o : !t) {schedule = #attn.schedule<flash, query = 128, key = 64, stages = 1, warps = 4>} : !t, !t, !t
+  return
+}
+
+func.func @step(%q: memref<1x2x1x64xf16>, %k: memref<1x2x512x64xf16>, %v: memref<1x2x512x64xf16>, %o: memref<1x2x1x64xf16>) {
+  attn.forward %q, %k, %v outs(%o : memref<1x2x1x64xf16>) {schedule = #attn.schedule<flash, query = 16, key = 64, stages = 2, warps = 1, parts = 4>} : memref<1x2x1x64xf16>, memref<1x2x512x64xf16>, memref<1x2x512x64xf16>
   return
 }

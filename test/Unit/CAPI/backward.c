@@ -71,7 +71,7 @@ static void bound(void) {
   const attn_buffer *at = all.at;
   attn_binding *binding = NULL;
   char *json = NULL;
-  void *data[COUNT - 1];
+  void *data[COUNT] = {NULL};
   int i, next = 0;
   attn_backward_bind(&causal, 0, &at[DO], &at[Q], &at[K], &at[V], &at[O],
                      &at[LSE], NULL, &at[DQ], &at[DK], &at[DV], &binding,

@@ -39,7 +39,7 @@ TEST_F(TensorMaps, SayWhatTheArrayIs) {
   EXPECT_EQ(map.rank, 4);
   EXPECT_EQ(map.type, 9) << "bf16";
   EXPECT_EQ(map.swizzle, 3) << "128 bytes";
-  EXPECT_EQ(map.promotion, 3) << "256 bytes";
+  EXPECT_EQ(map.promotion, 2) << "128 bytes";
   EXPECT_EQ(map.fill, 0) << "zeros";
   const uint64_t extents[] = {96, 1000, 8, 2},
                  strides[] = {192, 192000, 1536000};

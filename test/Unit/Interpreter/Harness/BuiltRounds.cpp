@@ -109,18 +109,23 @@ void BuiltRounds::launch(Run &run, tile::KernelOp kernel, const Round &round) {
     if (facts.memory == Memory::zeros)
       run.addresses.try_emplace(str(role),
                                 zeros(run.memory, words ? words.getInt() : 1));
+    auto ordinary = [&] {
+      return argumentOf(role, type, p, run.flash.scale, run.addresses, round);
+    };
+    if (facts.memory != Memory::round) {
+      arguments.push_back(ordinary());
+      continue;
+    }
+    // What nobody has written is reported when it is read.
     auto map = dyn_cast<tile::TensorMapType>(type);
     int64_t columns = map ? map.getColumns() : kRowStatistics;
     int64_t head = rounds.rows * columns;
     int64_t bytes = map ? map.getElementType().getIntOrFloatBitWidth() / 8 : 4;
-    // What nobody has written is reported when it is read.
-    bool isWaiting = facts.memory == Memory::round;
-    if (isWaiting && !run.addresses.contains(str(role)))
+    if (!run.addresses.contains(str(role)))
       run.addresses[str(role)] =
           run.memory.allocate(bytes * rounds.heads * arrays * head);
-    if (!isWaiting || !map)
-      arguments.push_back(
-          argumentOf(role, type, p, run.flash.scale, run.addresses, round));
+    if (!map)
+      arguments.push_back(ordinary());
     else
       arguments.push_back(
           TensorMapArgument{run.addresses[str(role)],
