@@ -87,6 +87,9 @@ struct Machine {
   int64_t smemBytesReservedPerBlock() const {
     return computeCapability >= 80 ? 1024 : 0;
   }
+  /// Whether a launch can begin ahead of the end of the one before it: from cc
+  /// 9.0 on (the same guide, "Programmatic Dependent Launch").
+  bool canChain() const { return computeCapability >= 90; }
 };
 
 /// All rows of GPUs.def, in its order.

@@ -528,7 +528,7 @@ private:
     tile::KernelOp kernel = build(builder, op->getLoc(), choice.request);
     if (failed(checkRoles(kernel, choice.request.problem)))
       return failure();
-    if (canChain(machine) && choice.request.launches.shapes.size() > 1)
+    if (machine.canChain() && choice.request.launches.shapes.size() > 1)
       chain(kernel, choice.request.shape().holdsNext);
     kernel->setAttr("schedule", op.getScheduleAttr());
     kernel->setAttr("machine", machineAttr);

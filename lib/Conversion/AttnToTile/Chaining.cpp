@@ -6,10 +6,6 @@ using namespace mlir;
 using namespace attn;
 using namespace attn::tile;
 
-bool attn::canChain(const Machine &machine) {
-  return machine.computeCapability >= 90;
-}
-
 void attn::chain(KernelOp kernel, bool holdsNext) {
   if (kernel.getCooperative())
     return;

@@ -29,13 +29,9 @@
 #ifndef ATTN_LIB_CONVERSION_ATTNTOTILE_CHAINING_H
 #define ATTN_LIB_CONVERSION_ATTNTOTILE_CHAINING_H
 
-#include "attn/Machine/Machine.h"
 #include "attn/Tile/Tile.h"
 
 namespace attn {
-
-/// Whether launches of the machine can begin ahead of time: from cc 9.0 on.
-bool canChain(const Machine &machine);
 
 /// Makes a kernel wait before it first touches global memory, and release the
 /// launch behind it then, unless it holds that one back until its blocks end.

@@ -225,8 +225,8 @@ Time attn::launchTime(const LaunchWork &launch, const Machine &machine,
   double waits = main.lost * t.hbm / main.blocksPerSm;
   t.exposed = ideal - busiest + waits;
   t.tail = whole - ideal;
-  // The launch of a merge is made while walks run.
-  double begins = main.isMerge ? 0 : c.launchSeconds;
+  // The launch of a merge is made while walks run, where it may wait for them.
+  double begins = main.isMerge && machine.canChain() ? 0 : c.launchSeconds;
   t.overhead = launches * (begins + c.latencySeconds);
   addContention(t, whole + waits, c);
   addFusedGrids(t, whole, main, machine, c);

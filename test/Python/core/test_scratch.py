@@ -107,4 +107,4 @@ def test_ragged(gpu, direction):
                  *([0] * (direction != "forward")))
         compare(lambda: _bindings.scratch_bytes_of_ragged(*about),
                 lambda: _bindings.bind_ragged(*about), seen)
-    assert len(seen) > 4 and any(seen) == (direction == "backward")
+    assert len(seen) > 4 and (any(seen) or direction == "forward")
