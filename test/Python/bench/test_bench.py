@@ -116,6 +116,7 @@ def test_without_matplotlib_the_rest_is_written(bench, tmp_path):
     assert not list(out.glob("forward.*")) and (out / "bench.md").exists()
 
 
+@pytest.mark.long
 def test_a_wrong_kernel_is_an_error(bench):
     status, text, document = bench("--rows", "32", "--directions", "forward",
                                    how="wrong")

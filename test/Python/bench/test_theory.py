@@ -171,6 +171,7 @@ def test_a_file_without_a_document_is_refused(tmp_path, capsys):
     assert capsys.readouterr().err.startswith("theory.py: ")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not shutil.which("attn-plan"), reason="needs attn-plan")
 def test_what_the_compiler_says_of_small_machines(tmp_path):
     """Counts equal predictions, everything is within M, and more memory never

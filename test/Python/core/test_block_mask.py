@@ -399,6 +399,7 @@ def test_torch_on_no_device_is_not_read():
         attn.BlockMask(counts, torch.zeros(1, 1, 2, 3, dtype=torch.int32))
 
 
+@pytest.mark.long
 def test_jax_arrays():
     jax = pytest.importorskip("jax")
     states = random_states(1, 1, 3, 4)

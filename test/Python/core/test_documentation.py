@@ -103,6 +103,7 @@ def mypy(tmp_path_factory):
         capture_output=True, text=True, check=False)
 
 
+@pytest.mark.long
 def test_strictly_typed(mypy):
     files = [os.path.join(FOLDER, f"{module}.py")
              for module in (*MODULES, "__init__")]

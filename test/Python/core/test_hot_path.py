@@ -100,6 +100,7 @@ def claused(torch):
         "both": dict(block_mask=lists, mask_mod=document, softcap=30.0)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ("softcap", "alibi", "mask_mod", "score_mod",
                                   "block_mask", "both"))
 @pytest.mark.filterwarnings("ignore:a mask_mod without")
@@ -155,6 +156,7 @@ CACHES = [{}, {"page": 16}, {"return_softmax_lse": True, "softcap": 9.0},
           {"k_descale": 1, "page": 16}]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", CACHES)
 def test_microseconds_of_a_cache(tensors, options, record_property):
     call = cached(pytest.importorskip("torch", minversion="2"), **options)
@@ -197,6 +199,7 @@ RAGGED = [("kvcache", {}), ("varlen", {}), ("kvcache", {"page": 16}),
           ("kvcache", {"k_descale": 1, "page": 16})]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name, options", RAGGED)
 def test_microseconds_of_ragged_queries(tensors, name, options,
                                         record_property):
@@ -291,6 +294,7 @@ def gradients(tensors):
     return [o.clone(), *tensors, o, lse]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", [
     {}, {"causal": True, "scale": 0.1}, {"deterministic": True}])
 def test_microseconds_of_gradients(gradients, options, record_property):
@@ -316,6 +320,7 @@ def through_autograd(gradients, monkeypatch):
     return leaves, call
 
 
+@pytest.mark.long
 def test_microseconds_of_autograd(through_autograd, gradients,
                                   record_property):
     import torch

@@ -29,6 +29,7 @@ def latent(queries=1, heads=128, dim=576, dim_v=512, keys=8192, page=0,
                    **{"mask": "causal_bottom_right", **options})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", (0, 16, 64))
 def test_kernels_of_latent_vectors(gpu, page):
     """128 heads are the rows of tiles; of few sequences blocks share them."""
@@ -38,6 +39,7 @@ def test_kernels_of_latent_vectors(gpu, page):
     assert (f"_pages_{page}" in kernel) == (page > 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options, schedule", [
     (dict(lengths=False), "_wgmma_f16_576_512"),
     (dict(dim=128, dim_v=64), "flash"),

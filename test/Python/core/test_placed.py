@@ -40,6 +40,7 @@ def attend(queries=1, keys=512, page=0, bits=32, used=4, columns=None,
                    place_of_rows=place, **options)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", (0, 8, 16, 64))
 @pytest.mark.parametrize("queries", (1, 5))
 def test_kernels(gpu, page, queries):

@@ -31,6 +31,7 @@ SWEEPS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", SWEEPS, ids=" ".join)
 def test_words_are_apart_and_every_schedule_is_drawn(options):
     page = Page(plan(*options, "--format", "svg"))
@@ -57,6 +58,7 @@ SURVEYS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("options", SURVEYS, ids=" ".join)
 def test_every_machine_and_type_has_a_line(options):
     page = Page(plan(*options, "--format", "svg"))

@@ -55,6 +55,7 @@ def printed(problem):
     return json.loads(done.stdout)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path, problem", CASES)
 def test_every_member_is_described_and_right(path, problem):
     document = printed(problem)

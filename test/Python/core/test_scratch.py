@@ -61,6 +61,7 @@ def compare(told, bind, seen):
     seen.append(count)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("direction", ("forward", "backward"))
 def test_dense_and_listed(gpu, direction, machine, monkeypatch):
@@ -91,6 +92,7 @@ def test_dense_and_listed(gpu, direction, machine, monkeypatch):
     assert direction == "backward" or not all(seen)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("direction", ("forward", "backward"))
 def test_ragged(gpu, direction):
     seen = []

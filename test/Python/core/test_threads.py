@@ -190,6 +190,7 @@ FORKS = """
     """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("delay", [0, 0.01, 0.03, 0.06, 0.1, 0.15, 0.2, 0.3])
 def test_a_fork_while_a_thread_compiles_for_the_first_time(python, delay,
                                                            tmp_path):

@@ -306,6 +306,7 @@ ASKED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ASKED)
 @pytest.mark.filterwarnings("ignore:a mask_mod without")
 def test_the_library_takes_the_text(name, gpu):

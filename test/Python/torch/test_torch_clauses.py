@@ -438,6 +438,7 @@ def test_torch_compile_sees_numbers_that_change(calls):
             backend="eager", fullgraph=True)(q, k, v)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("listed, captures", ((False, True), (True, True),
                                               (False, False)))
 def test_opcheck_clauses(gradients, listed, captures):

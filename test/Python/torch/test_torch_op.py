@@ -40,6 +40,7 @@ def test_attention_computes_the_reference(stand_in):
     assert not any(call[2] for call in stand_in[1:])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("grad", (False, True))
 def test_opcheck_forward(stand_in, grad):
     for layout in LAYOUTS.values():
@@ -96,6 +97,7 @@ def test_opcheck_backward(stand_in):
             (do, q, k, v, o, lse, last, "causal", 0.5))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("grad", (False, True))
 def test_opcheck_two_words(stand_in, grad):
     for layout in LAYOUTS.values():

@@ -1,6 +1,7 @@
 //===- AdviceTest.cpp - What would fit, where the crossover is ------------===//
 
 #include "attn/Schedule/Advice.h"
+#include "../Share.h"
 #include "attn/Schedule/Registry.h"
 #include "attn/Schedule/Traffic.h"
 #include "gtest/gtest.h"
@@ -65,6 +66,7 @@ TEST(Advice, SmallestMachineHasAPlan) {
 
 /// On either side of the crossover the fastest plan is of its side.
 TEST(Advice, CrossoverDivides) {
+  ATTN_LONG_TEST();
   for (int64_t kb : {227, 163, 99, 64}) {
     Machine machine = withSharedMemory(kb << 10);
     Crossover where = crossover(square(4096, 128), machine);
@@ -128,6 +130,7 @@ constexpr int64_t dims[] = {64, 96, 128, 192, 256, 384, 512, 768, 1024};
 /// An H100 that acts as a smaller GPU: no plan takes more than there is, and
 /// every size and head dimension has one.
 TEST(Advice, InventedMachinesAreRespected) {
+  ATTN_LONG_TEST();
   for (int64_t kb : sizes)
     for (int64_t d : dims) {
       PlanReport report = plans(square(4096, d), withSharedMemory(kb << 10));

@@ -105,6 +105,7 @@ std::set<std::string> everyKind() {
 /// Every schedule, in every form that a random machine has a plan with: 200
 /// problems, and more for as long as a rare kind is left.
 TEST(Diagrams, ShowThePlanOfAnyProblem) {
+  ATTN_LONG_TEST();
   Seed seed;
   Random random{seed};
   std::set<std::string> left = everyKind();

@@ -1,5 +1,6 @@
 //===- FlashBackwardTest.cpp - Gradients by keys, priced ------------------===//
 
+#include "../Share.h"
 #include "RandomProblem.h"
 #include "TokenProblem.h"
 #include "attn/Schedule/Census.h"
@@ -538,6 +539,7 @@ const Plan *firstOf(const PlanReport &report, std::string_view schedule) {
 
 // Scratch that grows as the operands do is no reason to compute scores twice.
 TEST(FlashBackward, IsChosenWhereItCan) {
+  ATTN_LONG_TEST();
   for (int64_t d : {64, 96, 128})
     for (int64_t rows : {1024, 4096, 16384})
       for (bool isCausal : {false, true}) {

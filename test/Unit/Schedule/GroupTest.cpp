@@ -1,5 +1,6 @@
 //===- GroupTest.cpp - Groups of blocks against enumeration ---------------===//
 
+#include "../Share.h"
 #include "RandomProblem.h"
 #include "TokenProblem.h"
 #include "attn/Schedule/Census.h"
@@ -328,6 +329,7 @@ TEST(Group, PredictsNarrowHeads) {
 /// But with a single head, where a tile is left for each multiprocessor: there
 /// flash is put at up to 1.4 times what it takes.
 TEST(Group, NarrowHeadsTakeNoGroup) {
+  ATTN_LONG_TEST();
   std::vector<Narrow> all = narrowProblems();
   EXPECT_EQ(all.size(), 80u);
   for (const Narrow &one : all) {

@@ -1,6 +1,7 @@
 //===- LimitsTest.cpp - Are sizes and their products limited exactly? -----===//
 
 #include "attn/Schedule/Limits.h"
+#include "../Share.h"
 #include "RandomProblem.h"
 #include "attn/Machine/Machine.h"
 #include "attn/Schedule/Bounds.h"
@@ -142,6 +143,7 @@ TEST(Limits, EmptyProblemsHavePlans) {
 /// What was chosen for sizes at hand compiles for sizes that are open, which a
 /// representative stands for: it may have far more rows, and so more scratch.
 TEST(Limits, WhatFitsIsBuiltForAnySizes) {
+  ATTN_LONG_TEST();
   Random random(11);
   auto check = [](const Problem &p, const Machine &machine) {
     const PlanReport report = plans(p, machine);

@@ -1,5 +1,6 @@
 //===- PackingTest.cpp - Are query heads rows where they can be? ----------===//
 
+#include "../Share.h"
 #include "RandomProblem.h"
 
 #include "attn/Schedule/Packing.h"
@@ -66,6 +67,7 @@ TEST(Packing, KeepsArithmeticAndWords) {
 
 /// Where there are heads enough to fill the machine.
 TEST(Packing, ReadsTheKeysOnce) {
+  ATTN_LONG_TEST();
   Random random(3);
   for (const char *name : {"h100_sxm", "a100_80g", "l4", "rtx_5090"})
     for (int round = 0; round < 12; ++round) {
@@ -92,6 +94,7 @@ TEST(Packing, ReadsTheKeysOnce) {
 
 /// Fewer blocks walk over the keys, but each as far as before.
 TEST(Packing, OneQueryIsNotSlower) {
+  ATTN_LONG_TEST();
   Random random(4);
   for (const char *name : {"h100_sxm", "a100_80g", "l4"})
     for (int round = 0; round < 12; ++round) {

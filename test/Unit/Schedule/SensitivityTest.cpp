@@ -1,6 +1,7 @@
 //===- SensitivityTest.cpp - What another machine would buy ---------------===//
 
 #include "attn/Schedule/Sensitivity.h"
+#include "../Share.h"
 #include "attn/Schedule/Energy.h"
 #include "gtest/gtest.h"
 #include <cmath>
@@ -73,6 +74,7 @@ TEST(Exponent, NothingFitsInNoMemory) {
 }
 
 TEST(Gains, TwiceAsMuchOfAnythingIsNeverSlower) {
+  ATTN_LONG_TEST();
   for (const Machine &machine : machines())
     for (int64_t d : {64, 512}) {
       PlanReport report = plans(problemOf(d), machine);

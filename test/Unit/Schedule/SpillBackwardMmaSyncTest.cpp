@@ -1,5 +1,6 @@
 //===- SpillBackwardMmaSyncTest.cpp - The same products by like warps -----===//
 
+#include "../Share.h"
 #include "RandomProblem.h"
 #include "attn/Schedule/Footprint.h"
 #include "attn/Schedule/Plan.h"
@@ -124,6 +125,7 @@ TEST(SpillBackwardMmaSync, Refusals) {
 // Where nothing else computes gradients, on every machine with mma.sync of bf16
 // and on small ones that only might be.
 TEST(SpillBackwardMmaSync, IsChosenWhereNothingElseFits) {
+  ATTN_LONG_TEST();
   for (const char *name : {"a100_80g", "rtx_a6000", "l4", "h100_sxm"})
     for (int64_t smem : {0, 48 << 10})
       for (auto [type, d] : {std::pair<DataType, int64_t>{DataType::bf16, 512},

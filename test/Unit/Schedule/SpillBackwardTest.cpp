@@ -1,5 +1,6 @@
 //===- SpillBackwardTest.cpp - Gradients as matrix products, priced -------===//
 
+#include "../Share.h"
 #include "RandomProblem.h"
 #include "SpillBackwardTiles.h"
 #include "TokenProblem.h"
@@ -198,6 +199,7 @@ TEST(SpillBackward, Refusals) {
 // Nothing else keeps rows that wide; where others can, they are faster unless
 // products that they repeat cost more than what is spilled.
 TEST(SpillBackward, IsChosenForWideHeads) {
+  ATTN_LONG_TEST();
   for (bool isDeterministic : {false, true})
     for (bool isCausal : {false, true})
       for (int64_t rows : {1024, 4096, 16384}) {
@@ -295,6 +297,7 @@ TEST(SpillBackward, ChangesGoTheMeasuredWay) {
 
 // Of a round's waves the last is paid in full: rather many heads than few.
 TEST(SpillBackward, ManyHeads) {
+  ATTN_LONG_TEST();
   for (bool isCausal : {false, true})
     for (int64_t d : {256, 320, 512, 576, 1024, 2048})
       for (int64_t rows : {1024, 4096, 16384, 65536}) {

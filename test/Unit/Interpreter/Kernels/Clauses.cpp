@@ -108,6 +108,7 @@ std::string tensorOf(std::initializer_list<int64_t> sizes,
 } // namespace
 
 TEST_F(Clauses, ShortForms) {
+  ATTN_LONG_TEST();
   for (const Mask &mask : kMasks) {
     Problem p = problem(70, 90, mask);
     checkBoth(p, "softcap(2.5)");
@@ -140,6 +141,7 @@ TEST_F(Clauses, SinksAreInEveryRow) {
 /// Of all operands or some, one for all or for each; scores of many tiles, of
 /// heads with other scales, in whole walks and in parts.
 TEST_F(Clauses, ScalesOfOperands) {
+  ATTN_LONG_TEST();
   std::string one = tensorOf({1, 1}, "f32"), each = tensorOf({2, 2}, "f32"),
               ofBatch = tensorOf({2, 1}, "f32"),
               ofHead = tensorOf({1, 2}, "f32");
@@ -240,6 +242,7 @@ TEST_F(Clauses, WithLists) {
 }
 
 TEST_F(Clauses, TilesAndTypes) {
+  ATTN_LONG_TEST();
   std::string slopes = tensorOf({4}, "f32"), bias = tensorOf({90}, "f16");
   std::string text =
       "softcap(3.0) alibi(%x0 : " + slopes + ") sinks(%x1 : " + slopes + ")";

@@ -92,6 +92,7 @@ TEST_F(FlashBackward, MasksAndRows) {
 }
 
 TEST_F(FlashBackward, HeadDimensions) {
+  ATTN_LONG_TEST();
   using Dims = std::pair<int64_t, int64_t>;
   for (auto [beside, firstStores] :
        {Dims{0, 0}, {1, 0}, {2, 0}, {0, 1}, {1, 1}, {2, 1}}) {
@@ -240,6 +241,7 @@ TEST_F(FlashBackward, HeadsInLanes) {
 // Also those that no query sees: they have no sums, and count all the same. Of
 // many keys they are the ones that are drawn first, or last.
 TEST_F(FlashBackward, TilesOfKeysThatNobodySees) {
+  ATTN_LONG_TEST();
   for (const Choice &c : kChoices)
     for (const Mask &mask :
          {Mask{MaskKind::window, 20, 7}, {MaskKind::window, 0, 0}}) {
@@ -274,6 +276,7 @@ TEST_F(FlashBackward, ManyFirstTiles) {
 }
 
 TEST_F(FlashBackward, RowsThatSeeNothingHaveNoGradient) {
+  ATTN_LONG_TEST();
   for (const Choice &c : kChoices)
     checkBlindRows(180, headDimOf(c), c);
 }

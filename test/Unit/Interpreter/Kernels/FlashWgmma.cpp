@@ -57,6 +57,7 @@ TEST_F(FlashWgmma, WideHeads) {
 }
 
 TEST_F(FlashWgmma, RandomBoundaries) {
+  ATTN_LONG_TEST();
   Seed seed;
   BoundaryDraws draw(seed);
   for (int i = 0; i < drawsOf(600); ++i) {
@@ -78,6 +79,7 @@ TEST_F(FlashWgmma, RandomBoundaries) {
 }
 
 TEST_F(FlashWgmma, EightBitsMasksAndOptions) {
+  ATTN_LONG_TEST();
   const Mask masks[] = {{},
                         {MaskKind::causal},
                         {MaskKind::causalBottomRight},

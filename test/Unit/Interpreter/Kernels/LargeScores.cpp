@@ -271,6 +271,7 @@ TEST_F(LargeScores, AveragesOfTheLargestHalf) {
 
 /// Scores below any that one expects are scores.
 TEST_F(LargeScores, FarBelowZero) {
+  ATTN_LONG_TEST();
   forEach([&](const Form &form, DataType type) {
     if (type != kBf16 && type != kF32)
       return;

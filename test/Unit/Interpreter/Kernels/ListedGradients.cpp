@@ -183,10 +183,12 @@ protected:
 } // namespace
 
 TEST_F(FlashBackwardOfLists, Owners) {
+  ATTN_LONG_TEST();
   for (const auto &[tiles, headDim] : choices)
     checkOwners(tiles, headDim);
 }
 TEST_F(FlashBackwardOfLists, Sizes) {
+  ATTN_LONG_TEST();
   for (const auto &[tiles, headDim] : choices)
     checkSizes(tiles, {128, 128}, headDim);
 }
@@ -211,10 +213,12 @@ TEST_F(FlashBackwardOfLists, Mistakes) {
 }
 
 TEST_F(SplitBackwardOfLists, Owners) {
+  ATTN_LONG_TEST();
   for (const Tiles &tiles : choices)
     checkOwners(tiles);
 }
 TEST_F(SplitBackwardOfLists, Sizes) {
+  ATTN_LONG_TEST();
   for (const Tiles &tiles : choices)
     checkSizes(tiles, {128, 128});
 }
@@ -238,14 +242,17 @@ TEST_F(SplitBackwardOfLists, Mistakes) {
 }
 
 TEST_F(SplitMmaSyncOfLists, Owners) {
+  ATTN_LONG_TEST();
   for (const Tiles &tiles : choices)
     checkOwners(tiles);
 }
 TEST_F(SplitMmaSyncOfLists, Sizes) {
+  ATTN_LONG_TEST();
   for (const Tiles &tiles : choices)
     checkSizes(tiles, {64, 64});
 }
 TEST_F(SplitMmaSyncOfLists, Shares) {
+  ATTN_LONG_TEST();
   for (const Tiles &tiles : choices)
     checkShares(tiles);
 }
@@ -264,6 +271,7 @@ TEST_F(SplitMmaSyncOfLists, Mistakes) {
 }
 
 TEST_F(SpillBackwardOfLists, Owners) {
+  ATTN_LONG_TEST();
   for (bool ofBatch : {false, true})
     for (bool ofHeads : {false, true}) {
       Problem p = problem(140, 330, sizeOf(choices[0]), {}, 72);

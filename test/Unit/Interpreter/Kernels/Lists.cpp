@@ -105,6 +105,7 @@ TEST_F(Lists, OfEveryOwner) {
 
 /// Blocks of the pattern are those of the kernel, or several.
 TEST_F(Lists, SizesOfBlocks) {
+  ATTN_LONG_TEST();
   for (const BlockSize &size :
        {BlockSize{64, 64}, {128, 64}, {64, 128}, {128, 256}})
     for (auto [queries, keys] :
@@ -119,6 +120,7 @@ TEST_F(Lists, SizesOfBlocks) {
 }
 
 TEST_F(Lists, MasksAndOptions) {
+  ATTN_LONG_TEST();
   for (const Mask &mask : kMasks)
     for (int64_t groups : {1, 2, 3})
       for (int option = 0; option < 4; ++option) {
@@ -134,6 +136,7 @@ TEST_F(Lists, MasksAndOptions) {
 
 /// Two tiles of a block at once.
 TEST_F(Lists, TilesInPairs) {
+  ATTN_LONG_TEST();
   for (const Mask &mask : {Mask{}, Mask{MaskKind::causal}})
     for (bool turns : {false, true}) {
       Problem p = problem(300, 460, {128, 64}, mask);
@@ -153,6 +156,7 @@ TEST_F(Lists, TilesInPairs) {
 /// O leaves straight from registers, whatever its columns, and in f16 the
 /// largest averages with it.
 TEST_F(Lists, OutputOfRegisters) {
+  ATTN_LONG_TEST();
   for (DataType type : {DataType::bf16, DataType::f16})
     for (int64_t dimV : {64, 72, 136})
       for (bool turns : {false, true}) {

@@ -99,6 +99,7 @@ TEST_F(OutputSpill, SinglePrecision) {
 /// Slots go round in every way: one unit of a kind, or several, fewer pieces
 /// than copies run ahead, and as many units as there are stages or not.
 TEST_F(OutputSpill, UnitsAndStages) {
+  ATTN_LONG_TEST();
   for (int64_t stages : {1, 2, 3})
     for (int64_t d : {16, 32, 48})
       for (int64_t dv : {32, 64, 96})

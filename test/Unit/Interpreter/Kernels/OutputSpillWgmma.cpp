@@ -30,6 +30,7 @@ const Choice kChoices[] = {{256, 6}, {256, 12}, {128, 4}, {128, 10}};
 /// One half of a part, both, and parts that are not seen; one strip and
 /// several.
 TEST_F(OutputSpillWgmma, MasksRowsAndStrips) {
+  ATTN_LONG_TEST();
   for (const Mask &mask : kMasks)
     for (const Choice &c : kChoices)
       for (auto [queries, keys] : {std::pair<int64_t, int64_t>{300, 290},
@@ -42,6 +43,7 @@ TEST_F(OutputSpillWgmma, MasksRowsAndStrips) {
 
 /// Rows that see no first half, no first part, no first strip.
 TEST_F(OutputSpillWgmma, WindowsFromWithinAStrip) {
+  ATTN_LONG_TEST();
   for (int64_t last : {0, 60, 200, 400})
     for (int64_t first : {30, 150, 300})
       for (const Choice &c : kChoices)
@@ -146,6 +148,7 @@ TEST_F(OutputSpillWgmma, RingsThatAreTooShort) {
 }
 
 TEST_F(OutputSpillWgmma, RandomProblems) {
+  ATTN_LONG_TEST();
   Seed seed;
   Draws draw(seed);
   const DataType types[] = {DataType::bf16, DataType::f16};

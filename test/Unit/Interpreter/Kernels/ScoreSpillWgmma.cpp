@@ -231,6 +231,7 @@ static bool isSeen(ScoreSpillWgmma &test, Change change) {
 
 /// Whoever reads P and its numbers does so behind those who wrote them.
 TEST_F(ScoreSpillWgmma, MergedKeepsItsOrder) {
+  ATTN_LONG_TEST();
   using tile::AwaitOp, tile::CountOp;
   EXPECT_FALSE(isSeen(*this, [](ModuleOp) {})) << "the kernel itself";
   EXPECT_TRUE(isSeen(*this, [](ModuleOp module) {
@@ -305,6 +306,7 @@ TEST_F(ScoreSpillWgmma, GrowingScores) {
 }
 
 TEST_F(ScoreSpillWgmma, RandomProblems) {
+  ATTN_LONG_TEST();
   Seed seed;
   Draws draw(seed);
   for (int i = 0; i < drawsOf(60); ++i) {

@@ -28,6 +28,7 @@ static Tiles tiles(int64_t query, int64_t key, int64_t stages = 1,
 }
 
 TEST_F(SinglePrecisionWgmma, MasksAndOptions) {
+  ATTN_LONG_TEST();
   for (const Mask &mask : kMasks)
     for (int64_t groups : {1, 2, 3})
       for (int option = 0; option < 4; ++option) {

@@ -48,6 +48,7 @@ TEST_F(SpillBackward, MasksAndRows) {
 
 /// Of one and of several tiles of columns, for one gradient or for both.
 TEST_F(SpillBackward, HeadDimensions) {
+  ATTN_LONG_TEST();
   for (const SpillBackwardTiles &c : kChoices)
     for (auto [d, dv] : {std::pair<int64_t, int64_t>{72, 8},
                          {8, 136},
@@ -109,6 +110,7 @@ TEST_F(SpillBackward, LeavesInPieces) {
 
 /// Sums of dQ wait between the strips that its rows see, and only between them.
 TEST_F(SpillBackward, StripsThatRowsSee) {
+  ATTN_LONG_TEST();
   for (const SpillBackwardTiles &c : kChoices) {
     check(problem(700, 900, 40, 24, {MaskKind::window, 150, 10}), c);
     check(problem(140, 1100, 40, 24, {MaskKind::causalBottomRight}), c);

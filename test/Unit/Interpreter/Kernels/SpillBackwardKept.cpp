@@ -60,6 +60,7 @@ TEST_F(SpillBackwardKept, HeadDimensions) {
 }
 
 TEST_F(SpillBackwardKept, HeadsShareKeys) {
+  ATTN_LONG_TEST();
   for (auto [heads, kvHeads] :
        {std::pair<int64_t, int64_t>{3, 3}, {4, 2}, {4, 1}})
     for (const SpillBackwardTiles &c : kChoices) {

@@ -45,11 +45,13 @@ protected:
 } // namespace
 
 TEST_F(SpillBackwardMmaSync, MasksAndRows) {
+  ATTN_LONG_TEST();
   for (const Choice &c : kChoices)
     checkMasks({200, 300, 128}, 32, c);
 }
 
 TEST_F(SpillBackwardMmaSync, SinglePrecision) {
+  ATTN_LONG_TEST();
   for (const Mask &mask : kMasks)
     for (auto [queries, keys] :
          {std::pair<int64_t, int64_t>{200, 300}, {300, 200}, {70, 410}})
@@ -64,6 +66,7 @@ TEST_F(SpillBackwardMmaSync, SinglePrecision) {
 
 /// Of rows at any address too.
 TEST_F(SpillBackwardMmaSync, HeadDimensions) {
+  ATTN_LONG_TEST();
   for (DataType type : {DataType::f16, DataType::f32})
     for (auto [d, dv] : {std::pair<int64_t, int64_t>{72, 8},
                          {8, 136},
@@ -74,6 +77,7 @@ TEST_F(SpillBackwardMmaSync, HeadDimensions) {
 }
 
 TEST_F(SpillBackwardMmaSync, HeadsShareKeys) {
+  ATTN_LONG_TEST();
   for (const Choice &c : kChoices)
     checkHeads(problem(145, 267, 24, 32, {MaskKind::causal}), c);
 }

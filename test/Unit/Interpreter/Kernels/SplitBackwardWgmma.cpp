@@ -29,6 +29,7 @@ protected:
 } // namespace
 
 TEST_F(SplitBackwardWgmma, MasksAndRows) {
+  ATTN_LONG_TEST();
   for (const Choice &c : kChoices)
     checkMasks({200, 300, 128}, 32, c);
 }
@@ -55,6 +56,7 @@ TEST_F(SplitBackwardWgmma, HeadDimensions) {
 }
 
 TEST_F(SplitBackwardWgmma, HeadsShareKeys) {
+  ATTN_LONG_TEST();
   for (const Choice &c : kChoices)
     checkHeads(problem(145, 167, 24, 32, {MaskKind::causal}), c);
 }
