@@ -75,10 +75,10 @@ std::optional<std::string> checkKeyParts(const Tiles &tiles,
 /// The grid that makes parts whole.
 Grid mergeOfParts(int64_t parts);
 /// The launches of a schedule whose first one walks: of parts, and the merge
-/// behind it.  That one is held back until the walks are over: 8 warps and more
-/// that wait on each of the few multiprocessors which walks leave free end 4 to
-/// 5 us later than those that begin everywhere then (1 x 8192 keys in 16 parts:
-/// 26 us, and 21; H200).
+/// behind it.  That one is held back until the walks are over.  Where it began
+/// ahead of time and waited, a call took 4 to 5 us longer, and how long changed
+/// from one compilation to the next (1 x 8192 keys in 16 parts: 23 to 26 us,
+/// and 21; H200).
 Launches inParts(Launches launches, int64_t parts, std::string_view suffix);
 
 } // namespace attn
