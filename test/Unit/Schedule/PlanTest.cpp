@@ -363,7 +363,7 @@ TEST(Plans, SplitProductsAreThree) {
 }
 
 #if __has_feature(address_sanitizer)
-constexpr double kSlowdown = 20; // the checks cost 14
+constexpr double kSlowdown = 10; // what the checks cost
 #else
 constexpr double kSlowdown = 1;
 #endif
