@@ -6,12 +6,12 @@ none; a changed header counts for the sources that name it.
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import compile_commands
 import machine_probe
 
 ROOT = machine_probe.ROOT
@@ -48,10 +48,9 @@ def main():
     parser.add_argument("--since", metavar="COMMIT")
     parser.add_argument("--build", default=os.path.join(ROOT, "build"))
     arguments = parser.parse_args()
-    with open(os.path.join(arguments.build, "compile_commands.json"),
-              encoding="utf-8") as f:
-        sources = sorted({entry["file"] for entry in json.load(f)
-                          if entry["file"].startswith(ROOT + os.sep)})
+    sources = sorted({entry["file"]
+                      for entry in compile_commands.complete(arguments.build)
+                      if entry["file"].startswith(ROOT + os.sep)})
     picked = (sources if arguments.all
               else changed(sources, arguments.since))
     tidy = "clang-tidy-" + machine_probe.versions()["LLVM_MAJOR"]

@@ -81,6 +81,7 @@ def test_gradients_of_captures(gpu):
                         captured=(clauses, described), pulled=(None, 0, None))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dtype", ("bf16", "f32"))
 def test_many_short_heads(gpu, dtype):
     """Whether memory suffices is a matter of these sizes, not of others."""

@@ -111,6 +111,7 @@ def test_strictly_typed(mypy):
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.long
 def test_types_of_a_user(mypy, tmp_path):
     program = tmp_path / "user.py"
     program.write_text(USER)

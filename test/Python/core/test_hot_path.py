@@ -211,6 +211,7 @@ def test_microseconds_of_ragged_queries(tensors, name, options,
     assert seconds < MOST_OF_RAGGED
 
 
+@pytest.mark.long
 def test_ragged_queries_are_bound_once_for_each_kind(calls, tensors):
     torch = pytest.importorskip("torch", minversion="2")
     kinds = [ragged(torch, name, **options) for name, options in RAGGED]

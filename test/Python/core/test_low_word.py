@@ -55,6 +55,7 @@ def test_places_of_the_callers(gpu):
         attn.forward(q, k, v, out=o, lse=lse, lse_low=lse)
 
 
+@pytest.mark.long
 def test_kept_weights(torch, gpu):
     q, k, v = inputs()
     o, lse, low, weights, rows = attn.forward(

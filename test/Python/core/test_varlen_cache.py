@@ -54,6 +54,7 @@ def test_the_grid_follows_from_tokens_and_sequences(gpu):
                 if "merge" not in launch["kernel"]}) == 1
 
 
+@pytest.mark.long
 def test_a_mixture_shares_tiles(gpu):
     """Decoding steps read keys once for all heads of a group."""
     run(tokens=8 * 512 + 120, sequences=128, heads=32, kv_heads=8, page=16,
@@ -61,6 +62,7 @@ def test_a_mixture_shares_tiles(gpu):
     assert "_packed" in kernels(gpu)[0]
 
 
+@pytest.mark.long
 def test_few_long_ones_are_dealt_out(gpu):
     run(tokens=2, sequences=2, page=16, keys=32768, longest=(1, 32768))
     assert "_parts" in kernels(gpu)[0]

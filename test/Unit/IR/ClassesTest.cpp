@@ -16,11 +16,6 @@ using namespace attn;
 
 namespace {
 
-std::string seesOf(const std::string &body) {
-  return "sees (%b, %h, %i, %j, %nq, %nk) {\n" + body +
-         "  attn.yield %r : i1\n}";
-}
-
 /// A region, and what it says of pairs and tiles.
 class TestedMask {
 public:

@@ -14,17 +14,11 @@ using namespace attn;
 
 namespace {
 
-const std::string kArguments = "(%b, %h, %i, %j, %nq, %nk";
-
 std::string scoreOf(const std::string &body, unsigned captures = 0) {
   std::string arguments = "score (%z : f32, %b, %h, %i, %j, %nq, %nk";
   for (unsigned i = 0; i < captures; ++i)
     arguments += ", %y" + std::to_string(i);
   return arguments + ") {\n" + body + "  attn.yield %r : f32\n}";
-}
-
-std::string seesOf(const std::string &body) {
-  return "sees " + kArguments + ") {\n" + body + "  attn.yield %r : i1\n}";
 }
 
 struct Real {

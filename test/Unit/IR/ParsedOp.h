@@ -31,6 +31,12 @@ private:
 std::string forwardText(const std::string &clauses,
                         const std::vector<std::string> &captures = {});
 
+/// A clause of the pairs that are seen: a body that says %r of them.
+inline std::string seesOf(const std::string &body) {
+  return "sees (%b, %h, %i, %j, %nq, %nk) {\n" + body +
+         "  attn.yield %r : i1\n}";
+}
+
 } // namespace attn
 
 #endif

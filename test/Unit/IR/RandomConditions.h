@@ -8,15 +8,12 @@
 #ifndef ATTN_TEST_UNIT_IR_RANDOMCONDITIONS_H
 #define ATTN_TEST_UNIT_IR_RANDOMCONDITIONS_H
 
+#include "ParsedOp.h"
+
 #include <random>
 #include <string>
 
 namespace attn {
-
-inline std::string seesOf(const std::string &body) {
-  return "sees (%b, %h, %i, %j, %nq, %nk) {\n" + body +
-         "  attn.yield %r : i1\n}";
-}
 
 /// Ops of a region, with names of their own.
 class Body {

@@ -117,6 +117,7 @@ TEST(Limits, SumsOfRowsAndSidesFit) {
 }
 
 TEST(Limits, EmptyProblemsHavePlans) {
+  ATTN_LONG_TEST();
   Random random(7);
   for (int i = 0; i < 40; ++i) {
     Problem p = random.problem(300);

@@ -109,7 +109,7 @@ void BuiltRounds::launch(Run &run, tile::KernelOp kernel, const Round &round) {
     if (facts.memory == Memory::zeros)
       run.addresses.try_emplace(str(role),
                                 zeros(run.memory, words ? words.getInt() : 1));
-    auto ordinary = [&] {
+    auto ordinary = [&, type = type] {
       return argumentOf(role, type, p, run.flash.scale, run.addresses, round);
     };
     if (facts.memory != Memory::round) {

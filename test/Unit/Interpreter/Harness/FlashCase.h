@@ -22,6 +22,12 @@
 
 namespace attn {
 
+/// Of forward by mma.sync.
+inline Tiles mmaSyncTiles(int64_t query, int64_t key, int64_t stages,
+                          int64_t warps) {
+  return {{"query", query}, {"key", key}, {"stages", stages}, {"warps", warps}};
+}
+
 /// The builder for tiles, and a module with the kernel that it writes:
 /// `score_spill_mma_sync` if the tiles have strips, `column_split_wgmma` if
 /// they have groups or warpgroups, `output_spill_wgmma` if they have parts,

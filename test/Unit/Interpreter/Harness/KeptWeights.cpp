@@ -2,6 +2,7 @@
 
 #include "Harness/KeptWeights.h"
 
+#include "Harness/SpecialValues.h"
 #include "attn/Host/Rounding.h"
 
 #include "gtest/gtest.h"
@@ -14,7 +15,6 @@ using namespace attn;
 static constexpr int64_t kTileRows = 128;
 /// What rows stand at that see nothing of a block: docs/using.md.
 static constexpr double kNothing = std::numeric_limits<float>::lowest();
-static const double kInfinity = std::numeric_limits<double>::infinity();
 
 KeptWeights::KeptWeights(const Problem &p, double scale,
                          const std::vector<float> &q,

@@ -9,7 +9,7 @@
 using namespace attn;
 
 /// Elements in front of an array, and what stands there and behind counts.
-static constexpr int64_t kBefore = 3;
+static constexpr int64_t kUnusedBefore = 3;
 static constexpr int32_t kNonsense = std::numeric_limits<int32_t>::max();
 
 ListedBlocks::ListedBlocks(const Problem &problem, const Owners &owners,
@@ -39,7 +39,7 @@ ListedBlocks::ListedBlocks(const Problem &problem, const Owners &owners,
 ListedBlocks::Array &ListedBlocks::add(const std::string &name, int64_t rows,
                                        int64_t ofRow) {
   Array &array = arrays[name];
-  array.elements.assign(size_t(kBefore + batches * heads * rows * ofRow),
+  array.elements.assign(size_t(kUnusedBefore + batches * heads * rows * ofRow),
                         kNonsense);
   array.strideRow = ofRow;
   array.strideHead = owners.ofHeads ? rows * ofRow : 0;
@@ -63,8 +63,8 @@ void ListedBlocks::fill(llvm::StringRef name, Kind kind, bool isTransposed,
         listed.insert(listed.begin() + draw(0, int64_t(listed.size())),
                       int32_t(other));
     }
-    counts.elements[size_t(kBefore + line)] = int32_t(listed.size());
-    llvm::copy(listed, numbers.elements.begin() + kBefore + line * most);
+    counts.elements[size_t(kUnusedBefore + line)] = int32_t(listed.size());
+    llvm::copy(listed, numbers.elements.begin() + kUnusedBefore + line * most);
   }
 }
 
@@ -72,14 +72,14 @@ oracle::BlockLists ListedBlocks::forOracle() const {
   auto list = [&](llvm::StringRef name) -> oracle::BlockLists::List {
     auto at = [&](const char *array) {
       return arrays.find((name + array).str())->second.elements.data() +
-             kBefore;
+             kUnusedBefore;
     };
     return {at("_counts"), at("_blocks"), batches, heads, columns};
   };
   return {list("partial"), list("full"), size.queries, size.keys};
 }
 
-Pattern ListedBlocks::pattern() const {
+attn::Pattern ListedBlocks::pattern() const {
   std::vector<BlockRows> lists;
   for (int64_t head = 0; head < heads; ++head) {
     BlockRows &list = lists.emplace_back();
@@ -99,12 +99,12 @@ Pattern ListedBlocks::pattern() const {
 ListedBlocks::Block ListedBlocks::leaveOutOfTransposed() {
   std::vector<int32_t> &counts = arrays["transposed_full_counts"].elements,
                        &blocks = arrays["transposed_full_blocks"].elements;
-  auto count = std::find_if(counts.begin() + kBefore, counts.end(),
+  auto count = std::find_if(counts.begin() + kUnusedBefore, counts.end(),
                             [](int32_t listed) { return listed > 0; });
   assert(count != counts.end() && "there is no full block");
-  int64_t line = count - counts.begin() - kBefore, owner = line / columns;
+  int64_t line = count - counts.begin() - kUnusedBefore, owner = line / columns;
   --*count;
-  int64_t row = blocks[size_t(kBefore + line * rows + *count)];
+  int64_t row = blocks[size_t(kUnusedBefore + line * rows + *count)];
   return {owner / heads, owner % heads, row * size.queries,
           line % columns * size.keys};
 }
@@ -143,7 +143,7 @@ std::optional<int64_t> ListedBlocks::integerOf(llvm::StringRef role) const {
     if (!facet.consume_front(entry.first()))
       continue;
     if (facet == "_offset")
-      return kBefore;
+      return kUnusedBefore;
     if (facet == "_stride_batch")
       return entry.second.strideBatch;
     if (facet == "_stride_head")

@@ -3,6 +3,7 @@
 #include "Harness/RaggedGradients.h"
 
 #include "Harness/Normals.h"
+#include "Harness/SpecialValues.h"
 
 #include "attn/Machine/Machine.h"
 #include "attn/Schedule/Decision.h"
@@ -14,14 +15,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <limits>
 
 using namespace mlir;
 using namespace attn;
 
 static constexpr Role kInputs[] = {Role::q, Role::k, Role::v, Role::dO};
 static constexpr Role kGradients[] = {Role::dQ, Role::dK, Role::dV};
-static const float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 /// The same with rows that are of no sequence.
 static Problem withRowsBehind(Problem problem) {

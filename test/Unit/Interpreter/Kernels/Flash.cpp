@@ -11,10 +11,6 @@ namespace {
 class Flash : public BuiltKernel {};
 } // namespace
 
-static Tiles tiles(int64_t query, int64_t key, int64_t stages, int64_t warps) {
-  return {{"query", query}, {"key", key}, {"stages", stages}, {"warps", warps}};
-}
-
 TEST_F(Flash, MasksRowsAndStages) {
   for (const Mask &mask : kMasks)
     for (int64_t stages : {1, 2, 3})
@@ -23,7 +19,8 @@ TEST_F(Flash, MasksRowsAndStages) {
                                    {1, 130},
                                    {130, 1},
                                    {32, 32}})
-        check(oneHead(queries, keys, 32, 16, mask), tiles(32, 32, stages, 2));
+        check(oneHead(queries, keys, 32, 16, mask),
+              mmaSyncTiles(32, 32, stages, 2));
 }
 
 TEST_F(Flash, HeadDimensions) {
@@ -36,11 +33,11 @@ TEST_F(Flash, HeadDimensions) {
                          {128, 96},
                          {256, 256}})
       check(oneHead(50, 60, d, dv, {MaskKind::causal}, DataType::f16),
-            tiles(32, 32, stages, 2));
+            mmaSyncTiles(32, 32, stages, 2));
 }
 
 TEST_F(Flash, HeadsBatchesAndTypes) {
-  checkHeads(16, 16, tiles(16, 16, 2, 1), tiles(64, 16, 1, 2));
+  checkHeads(16, 16, mmaSyncTiles(16, 16, 2, 1), mmaSyncTiles(64, 16, 1, 2));
 }
 
 TEST_F(Flash, AllWarpOrders) {
@@ -51,24 +48,24 @@ TEST_F(Flash, AllWarpOrders) {
       options.order = order;
       options.seed += 17;
       check(oneHead(100, 120, 32, 48, {MaskKind::causal}),
-            tiles(64, 16, stages, 4), options);
+            mmaSyncTiles(64, 16, stages, 4), options);
     }
 }
 
 TEST_F(Flash, RowsThatSeeNoKeyAreZero) {
   // Bottom-right: the first 60 of 80 queries see none of the 20 keys.
   check(oneHead(80, 20, 16, 16, {MaskKind::causalBottomRight}),
-        tiles(32, 16, 1, 2));
+        mmaSyncTiles(32, 16, 1, 2));
   check(oneHead(80, 20, 16, 16, {MaskKind::causalBottomRight}),
-        tiles(32, 16, 2, 2));
-  check(oneHead(40, 0, 16, 16), tiles(32, 16, 2, 2));
+        mmaSyncTiles(32, 16, 2, 2));
+  check(oneHead(40, 0, 16, 16), mmaSyncTiles(32, 16, 2, 2));
 }
 
 TEST_F(Flash, NaNStaysInTheRowsThatSeeIt) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (int64_t stages : {1, 2}) {
     FlashCase flash(oneHead(80, 80, 16, 16, {MaskKind::causal}),
-                    tiles(32, 16, stages, 2));
+                    mmaSyncTiles(32, 16, stages, 2));
     flash.k[37 * 16 + 5] = nan;
     flash.consultOracle();
     check(flash);
@@ -76,5 +73,6 @@ TEST_F(Flash, NaNStaysInTheRowsThatSeeIt) {
 }
 
 TEST_F(Flash, ALargeCaseInTime) {
-  check(oneHead(200, 300, 128, 128, {MaskKind::causal}), tiles(64, 64, 2, 4));
+  check(oneHead(200, 300, 128, 128, {MaskKind::causal}),
+        mmaSyncTiles(64, 64, 2, 4));
 }

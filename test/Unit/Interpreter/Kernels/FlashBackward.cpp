@@ -17,7 +17,7 @@ using namespace attn;
 
 namespace {
 
-struct Choice {
+struct FlashBackwardChoice {
   int64_t key = 128, queryBlock = 64, stages = 2, overlap = 1, beside = 0;
   int64_t ordered = 0, shortFirst = 0, firstStores = 0;
 
@@ -39,42 +39,43 @@ struct Choice {
 /// added up in any order and in that of tiles, to zeros and to what the first
 /// tile stores; statistics come from a launch and from beside.  Blocks are
 /// weighed whole and in halves.
-const Choice kChoices[] = {{128, 64, 2},
-                           {128, 64, 3, 0},
-                           {128, 128, 2, 0},
-                           {64, 64, 2},
-                           {64, 64, 3},
-                           {128, 64, 2, 1, 1},
-                           {128, 64, 3, 0, 1},
-                           {128, 128, 2, 0, 1},
-                           {64, 64, 2, 1, 1},
-                           {128, 64, 2, 1, 1, 1},
-                           {128, 128, 2, 0, 0, 1},
-                           {64, 64, 3, 1, 1, 1},
-                           {128, 64, 3, 0, 0, 1, 1},
-                           {64, 64, 2, 1, 1, 1, 1},
-                           {128, 64, 2, 1, 0, 0, 0, 1},
-                           {128, 64, 3, 0, 1, 0, 0, 1},
-                           {128, 128, 2, 0, 0, 0, 0, 1},
-                           {128, 128, 2, 0, 1, 0, 0, 1},
-                           {64, 64, 3, 1, 0, 0, 0, 1},
-                           {64, 64, 2, 1, 1, 0, 0, 1},
-                           {128, 64, 2, 1, 1, 1, 0, 1},
-                           {128, 128, 2, 0, 0, 1, 0, 1},
-                           {128, 64, 3, 0, 0, 1, 1, 1},
-                           {64, 64, 2, 1, 1, 1, 1, 1},
-                           {128, 64, 3, 1, 2},
-                           {128, 128, 2, 0, 2, 0, 0, 1},
-                           {64, 64, 2, 1, 2, 0, 0, 1},
-                           {128, 128, 2, 0, 2, 1},
-                           {128, 64, 3, 0, 2, 1, 0, 1},
-                           {64, 64, 2, 1, 2, 1, 1, 1},
-                           {128, 128, 2, 2},
-                           {128, 128, 2, 2, 1, 0, 0, 1},
-                           {128, 128, 2, 2, 2, 1},
-                           {128, 128, 2, 2, 0, 1, 1, 1},
-                           {128, 128, 2, 2, 2, 0, 0, 1}};
-int64_t headDimOf(const Choice &choice) {
+const FlashBackwardChoice kFlashBackwardChoices[] = {
+    {128, 64, 2},
+    {128, 64, 3, 0},
+    {128, 128, 2, 0},
+    {64, 64, 2},
+    {64, 64, 3},
+    {128, 64, 2, 1, 1},
+    {128, 64, 3, 0, 1},
+    {128, 128, 2, 0, 1},
+    {64, 64, 2, 1, 1},
+    {128, 64, 2, 1, 1, 1},
+    {128, 128, 2, 0, 0, 1},
+    {64, 64, 3, 1, 1, 1},
+    {128, 64, 3, 0, 0, 1, 1},
+    {64, 64, 2, 1, 1, 1, 1},
+    {128, 64, 2, 1, 0, 0, 0, 1},
+    {128, 64, 3, 0, 1, 0, 0, 1},
+    {128, 128, 2, 0, 0, 0, 0, 1},
+    {128, 128, 2, 0, 1, 0, 0, 1},
+    {64, 64, 3, 1, 0, 0, 0, 1},
+    {64, 64, 2, 1, 1, 0, 0, 1},
+    {128, 64, 2, 1, 1, 1, 0, 1},
+    {128, 128, 2, 0, 0, 1, 0, 1},
+    {128, 64, 3, 0, 0, 1, 1, 1},
+    {64, 64, 2, 1, 1, 1, 1, 1},
+    {128, 64, 3, 1, 2},
+    {128, 128, 2, 0, 2, 0, 0, 1},
+    {64, 64, 2, 1, 2, 0, 0, 1},
+    {128, 128, 2, 0, 2, 1},
+    {128, 64, 3, 0, 2, 1, 0, 1},
+    {64, 64, 2, 1, 2, 1, 1, 1},
+    {128, 128, 2, 2},
+    {128, 128, 2, 2, 1, 0, 0, 1},
+    {128, 128, 2, 2, 2, 1},
+    {128, 128, 2, 2, 0, 1, 1, 1},
+    {128, 128, 2, 2, 2, 0, 0, 1}};
+int64_t headDimOf(const FlashBackwardChoice &choice) {
   return choice.key != choice.queryBlock ? 80 : 32;
 }
 
@@ -87,7 +88,7 @@ protected:
 
 TEST_F(FlashBackward, MasksAndRows) {
   ATTN_LONG_TEST();
-  for (const Choice &c : kChoices)
+  for (const FlashBackwardChoice &c : kFlashBackwardChoices)
     checkMasks({200, 300, 128}, headDimOf(c), c);
 }
 
@@ -98,26 +99,26 @@ TEST_F(FlashBackward, HeadDimensions) {
        {Dims{0, 0}, {1, 0}, {2, 0}, {0, 1}, {1, 1}, {2, 1}}) {
     for (auto [d, dv] : {Dims{72, 8}, {128, 128}, {96, 128}, {128, 64}})
       check(problem(90, 140, d, dv, {MaskKind::causal}, DataType::f16),
-            Choice{128, 64, 2, 1, beside, 0, 0, firstStores});
+            FlashBackwardChoice{128, 64, 2, 1, beside, 0, 0, firstStores});
     for (auto [d, dv] : {Dims{8, 64}, {64, 64}, {40, 72}, {64, 128}})
       for (int64_t rows : {64, 128})
         check(problem(90, 140, d, dv, {MaskKind::causal}, DataType::f16),
-              Choice{rows, rows, 2, 1, beside, 0, 0, firstStores});
+              FlashBackwardChoice{rows, rows, 2, 1, beside, 0, 0, firstStores});
   }
   for (auto [d, dv] : {Dims{8, 64}, {64, 64}, {40, 24}})
     check(problem(90, 140, d, dv, {MaskKind::window, 60, 10}, DataType::f16),
-          Choice{128, 128, 2, /*overlap=*/2, 1, 0, 0, 1});
+          FlashBackwardChoice{128, 128, 2, /*overlap=*/2, 1, 0, 0, 1});
 }
 
 TEST_F(FlashBackward, HeadsShareKeys) {
   ATTN_LONG_TEST();
-  for (const Choice &c : kChoices)
+  for (const FlashBackwardChoice &c : kFlashBackwardChoices)
     checkHeads(problem(145, 167, headDimOf(c), 32, {MaskKind::causal}), c);
 }
 
 TEST_F(FlashBackward, AllWarpOrders) {
   ATTN_LONG_TEST();
-  for (const Choice &c : kChoices) {
+  for (const FlashBackwardChoice &c : kFlashBackwardChoices) {
     Problem p = problem(300, 420, headDimOf(c), 32, {MaskKind::causal});
     p.heads = 2;
     checkWarpOrders(p, c);
@@ -128,7 +129,7 @@ TEST_F(FlashBackward, AllWarpOrders) {
 // or behind the first, whichever of them goes on.
 TEST_F(FlashBackward, AllBlockOrders) {
   ATTN_LONG_TEST();
-  for (const Choice &c : kChoices)
+  for (const FlashBackwardChoice &c : kFlashBackwardChoices)
     for (int64_t blocks : {1, 2, 5})
       for (BlockOrder order : {BlockOrder::inTurn, BlockOrder::oldestFirst,
                                BlockOrder::newestFirst, BlockOrder::oneStarved,
@@ -150,7 +151,7 @@ TEST_F(FlashBackward, AllBlockOrders) {
 // Statistics that are prepared beside the tiles come by the copy engine.
 TEST_F(FlashBackward, FencesBesideTheTiles) {
   multiprocessors = 5;
-  for (const Choice &c : kChoices)
+  for (const FlashBackwardChoice &c : kFlashBackwardChoices)
     if (c.beside == 2)
       expectFencesNeeded(context, change, [&] {
         check(problem(150, 300, headDimOf(c), 16), c);
@@ -165,7 +166,7 @@ TEST_F(FlashBackward, HeadsShareFlags) {
     p.batch = kHeadFlags / 2 + 1;
     p.heads = p.kvHeads = 3;
     multiprocessors = 2;
-    check(p, Choice{64, 64, 2, 1, beside}, {});
+    check(p, FlashBackwardChoice{64, 64, 2, 1, beside}, {});
   }
 }
 
@@ -176,7 +177,7 @@ TEST_F(FlashBackward, OrderedSumsHaveTheSameBits) {
                            {MaskKind::causal},
                            {MaskKind::window, 150, 30},
                            {MaskKind::prefix, 0, 0, 200}})
-    for (const Choice &c : kChoices) {
+    for (const FlashBackwardChoice &c : kFlashBackwardChoices) {
       if (c.shortFirst && mask.kind == MaskKind::none)
         continue;
       if (!c.ordered && c.stages == 2) // others stand for those
@@ -216,7 +217,7 @@ TEST_F(FlashBackward, OrderedSumsHaveTheSameBits) {
 // multiprocessors, and in lanes that are not as long; all with the same bits.
 TEST_F(FlashBackward, HeadsInLanes) {
   ATTN_LONG_TEST();
-  Choice c{128, 64, 2, 1, /*beside=*/0, /*ordered=*/1};
+  FlashBackwardChoice c{128, 64, 2, 1, /*beside=*/0, /*ordered=*/1};
   for (auto [kvHeads, sharers] : {std::pair<int64_t, int64_t>{4, 8}, {3, 1}}) {
     Problem p = problem(400, 400, headDimOf(c), 16, {MaskKind::causal});
     p.kvHeads = kvHeads;
@@ -242,7 +243,7 @@ TEST_F(FlashBackward, HeadsInLanes) {
 // many keys they are the ones that are drawn first, or last.
 TEST_F(FlashBackward, TilesOfKeysThatNobodySees) {
   ATTN_LONG_TEST();
-  for (const Choice &c : kChoices)
+  for (const FlashBackwardChoice &c : kFlashBackwardChoices)
     for (const Mask &mask :
          {Mask{MaskKind::window, 20, 7}, {MaskKind::window, 0, 0}}) {
       Problem p = problem(70, 400, headDimOf(c), 16, mask);
@@ -255,7 +256,7 @@ TEST_F(FlashBackward, TilesOfKeysThatNobodySees) {
 // that share their keys.
 TEST_F(FlashBackward, ManyFirstTiles) {
   ATTN_LONG_TEST();
-  for (const Choice &c : kChoices)
+  for (const FlashBackwardChoice &c : kFlashBackwardChoices)
     for (const Mask &mask : {Mask{MaskKind::window, 90, 0},
                              {MaskKind::window, 10, 150},
                              {MaskKind::causalBottomRight},
@@ -277,22 +278,23 @@ TEST_F(FlashBackward, ManyFirstTiles) {
 
 TEST_F(FlashBackward, RowsThatSeeNothingHaveNoGradient) {
   ATTN_LONG_TEST();
-  for (const Choice &c : kChoices)
+  for (const FlashBackwardChoice &c : kFlashBackwardChoices)
     checkBlindRows(180, headDimOf(c), c);
 }
 
 TEST_F(FlashBackward, GradientOfTheLse) {
   checkGradientOfTheLse(problem(70, 150, 32, 32, {MaskKind::causal}),
-                        Choice{128, 128, 2});
+                        FlashBackwardChoice{128, 128, 2});
 }
 
 TEST_F(FlashBackward, Scales) {
-  checkScales(problem(160, 170, 80, 32, {MaskKind::causal}), Choice());
+  checkScales(problem(160, 170, 80, 32, {MaskKind::causal}),
+              FlashBackwardChoice());
 }
 
 TEST_F(FlashBackward, LargeScores) {
   ATTN_LONG_TEST();
-  for (const Choice &c : kChoices)
+  for (const FlashBackwardChoice &c : kFlashBackwardChoices)
     for (DataType type : {DataType::bf16, DataType::f16})
       checkLargeScores(problem(180, 150, headDimOf(c), 32,
                                {MaskKind::causalBottomRight}, type),
@@ -300,12 +302,13 @@ TEST_F(FlashBackward, LargeScores) {
 }
 
 TEST_F(FlashBackward, KeysBehindTheEnd) {
-  for (const Choice &c : kChoices)
+  for (const FlashBackwardChoice &c : kFlashBackwardChoices)
     checkRowsBehindTheEnd(headDimOf(c), c);
 }
 
 TEST_F(FlashBackward, NotANumberInAValue) {
-  checkNotANumber(137, problem(180, 180, 80, 32, {MaskKind::causal}), Choice());
+  checkNotANumber(137, problem(180, 180, 80, 32, {MaskKind::causal}),
+                  FlashBackwardChoice());
 }
 
 TEST_F(FlashBackward, RandomProblems) {
@@ -313,7 +316,8 @@ TEST_F(FlashBackward, RandomProblems) {
     auto draw = [&](int64_t least, int64_t most) {
       return random.number(least, most);
     };
-    Choice c = kChoices[draw(0, std::size(kChoices) - 1)];
+    FlashBackwardChoice c =
+        kFlashBackwardChoices[draw(0, std::size(kFlashBackwardChoices) - 1)];
     c.stages = draw(2, 3);
     c.overlap = draw(0, 1);
     bool splitsColumns = c.key != c.queryBlock;

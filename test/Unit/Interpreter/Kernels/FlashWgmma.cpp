@@ -13,9 +13,9 @@ namespace {
 class FlashWgmma : public FlashWgmmaTest {};
 } // namespace
 
-static Tiles tiles(int64_t query, int64_t key, int64_t stages,
-                   int64_t queryStages, int64_t staging, bool pingPong,
-                   bool persistent) {
+static Tiles wgmmaTiles(int64_t query, int64_t key, int64_t stages,
+                        int64_t queryStages, int64_t staging, bool pingPong,
+                        bool persistent) {
   return {{"query", query},     {"key", key},
           {"stages", stages},   {"query_stages", queryStages},
           {"staging", staging}, {"ping_pong", pingPong},
@@ -23,6 +23,7 @@ static Tiles tiles(int64_t query, int64_t key, int64_t stages,
 }
 
 TEST_F(FlashWgmma, MasksAndOptions) {
+  ATTN_LONG_TEST();
   const Mask masks[] = {{},
                         {MaskKind::causal},
                         {MaskKind::causalBottomRight},
@@ -33,8 +34,9 @@ TEST_F(FlashWgmma, MasksAndOptions) {
     for (int64_t groups : {1, 2, 3})
       for (int option = 0; option < 4; ++option) {
         FlashCase flash(problem(200, 330, 32, 32, mask),
-                        tiles(64 * groups, 32, 2 + option % 2, 1 + option / 2,
-                              64, groups > 1 && option % 2 == 0, option != 3));
+                        wgmmaTiles(64 * groups, 32, 2 + option % 2,
+                                   1 + option / 2, 64,
+                                   groups > 1 && option % 2 == 0, option != 3));
         check(flash, {{WarpOrder::forward},
                       {WarpOrder::reverse},
                       {WarpOrder::shuffled}});
@@ -51,7 +53,7 @@ TEST_F(FlashWgmma, WideHeads) {
     for (const Mask &mask :
          {Mask{}, Mask{MaskKind::causal}, Mask{MaskKind::window, 40, 0}}) {
       FlashCase flash(problem(130, 100, d, dV, mask),
-                      tiles(128, key, 2, 1, 64, false, true));
+                      wgmmaTiles(128, key, 2, 1, 64, false, true));
       check(flash, {{WarpOrder::forward}, {WarpOrder::shuffled}});
     }
 }
@@ -64,9 +66,9 @@ TEST_F(FlashWgmma, RandomBoundaries) {
     int64_t groups = draw(1, 3);
     const int64_t keys[] = {32, 48, 64, 96};
     bool persistent = draw(0, 7) != 0;
-    Tiles choice = tiles(64 * groups, keys[draw(0, 3)], draw(2, 4),
-                         persistent ? draw(1, 2) : 1, 64,
-                         groups > 1 && draw(0, 1), persistent);
+    Tiles choice = wgmmaTiles(64 * groups, keys[draw(0, 3)], draw(2, 4),
+                              persistent ? draw(1, 2) : 1, 64,
+                              groups > 1 && draw(0, 1), persistent);
     choice.set("overlap", draw(0, 7) != 0);
     if (groups == 2 && persistent && draw(0, 2) == 0)
       choice.set("pairs", 2);
@@ -89,9 +91,9 @@ TEST_F(FlashWgmma, EightBitsMasksAndOptions) {
       for (int option = 0; option < 4; ++option) {
         Problem p = problem(200, 330, 32, 48, mask);
         p.dtype = DataType::f8e4m3;
-        Tiles t = tiles(64 * groups, option == 1 ? 64 : 32, 2 + option % 2,
-                        1 + option / 2, 64, groups > 1 && option % 2 == 0,
-                        option != 3);
+        Tiles t = wgmmaTiles(64 * groups, option == 1 ? 64 : 32, 2 + option % 2,
+                             1 + option / 2, 64, groups > 1 && option % 2 == 0,
+                             option != 3);
         if (option == 2)
           t.set("overlap", 0);
         FlashCase flash(p, t);
@@ -111,7 +113,7 @@ TEST_F(FlashWgmma, EightBitsShapes) {
                                   {70, 256, 16, 64}}) {
     Problem p = problem(70, keys, d, dV);
     p.dtype = DataType::f8e4m3;
-    FlashCase flash(p, tiles(64, key, 2, 1, 64, false, true));
+    FlashCase flash(p, wgmmaTiles(64, key, 2, 1, 64, false, true));
     check(flash, {{WarpOrder::forward}, {WarpOrder::shuffled}});
   }
 }

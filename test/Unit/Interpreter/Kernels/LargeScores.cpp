@@ -17,7 +17,7 @@ using namespace attn;
 
 namespace {
 /// A kernel, and the types that it takes.
-struct Form {
+struct LargeForm {
   const char *name;
   Tiles tiles;
   std::vector<DataType> types;
@@ -34,7 +34,7 @@ Tiles flashTiles(bool overlap, bool pingPong, int64_t staging = 32) {
 }
 
 /// Those of one launch.
-const Form kForms[] = {
+const LargeForm kForms[] = {
     {"flash_mma_sync",
      {{"query", 32}, {"key", 32}, {"stages", 2}, {"warps", 2}},
      {kBf16, kF16, kF32}},
@@ -96,7 +96,7 @@ Tiles roundTiles(bool merged, bool parts) {
 }
 
 /// Those of several launches.
-const Form kRounds[] = {
+const LargeForm kRounds[] = {
     {"score_spill_wgmma", roundTiles(false, false), {kBf16, kF16}},
     {"score_spill_wgmma, merged", roundTiles(true, false), {kBf16, kF16}},
     {"score_spill_wgmma, parts", roundTiles(false, true), {kF32}},
@@ -108,7 +108,7 @@ const Mask kSome[] = {{},
                       {MaskKind::window, 7, 90},
                       {MaskKind::prefix, 0, 0, 50}};
 
-Problem problemOf(const Form &form, DataType type, int64_t queries,
+Problem problemOf(const LargeForm &form, DataType type, int64_t queries,
                   int64_t keys, Mask mask) {
   return oneHead(queries, keys, form.headDim, form.headDimV, mask, type);
 }
@@ -120,9 +120,9 @@ Problem withLow(Problem p, bool hasLow) {
 
 class LargeScores : public BuiltKernel {
 protected:
-  using Body = llvm::function_ref<void(const Form &, DataType)>;
+  using Body = llvm::function_ref<void(const LargeForm &, DataType)>;
   void forEach(Body body) {
-    for (const Form &form : kForms)
+    for (const LargeForm &form : kForms)
       for (DataType type : form.types) {
         SCOPED_TRACE(std::string(form.name) + ", " + std::string(name(type)));
         body(form, type);
@@ -171,7 +171,7 @@ void drawFar(FlashCase &flash, Draws &draw) {
 TEST_F(LargeScores, FarApart) {
   Seed seed;
   Draws draw(seed);
-  forEach([&](const Form &form, DataType type) {
+  forEach([&](const LargeForm &form, DataType type) {
     for (int i = 0; i < 4; ++i) {
       FlashCase flash(withLow(problemOf(form, type, draw(1, 140), draw(1, 300),
                                         kSome[draw(0, 4)]),
@@ -190,7 +190,7 @@ TEST_F(LargeScores, FarApart) {
 TEST_F(LargeScores, FarFromZero) {
   Seed seed;
   Draws draw(seed);
-  forEach([&](const Form &form, DataType type) {
+  forEach([&](const LargeForm &form, DataType type) {
     for (int i = 0; i < 4; ++i) {
       FlashCase flash(withLow(problemOf(form, type, draw(1, 140), draw(1, 300),
                                         kSome[draw(0, 4)]),
@@ -209,7 +209,7 @@ TEST_F(LargeScores, FarFromZero) {
 TEST_F(LargeScoresInRounds, FarApartAndFarFromZero) {
   Seed seed;
   Draws draw(seed);
-  for (const Form &form : kRounds)
+  for (const LargeForm &form : kRounds)
     for (DataType type : form.types)
       for (int i = 0; i < 4; ++i) {
         SCOPED_TRACE(form.name);
@@ -228,7 +228,7 @@ TEST_F(LargeScoresInRounds, FarApartAndFarFromZero) {
 
 /// One weight, which is 1.
 TEST_F(LargeScores, OneKey) {
-  forEach([&](const Form &form, DataType type) {
+  forEach([&](const LargeForm &form, DataType type) {
     for (float scale : {1e8F, 1.5e7F, 1e11F, 3e38F, -1e11F}) {
       FlashCase flash(problemOf(form, type, 1, 1, {}), form.tiles);
       flash.scale = scale;
@@ -251,7 +251,7 @@ TEST_F(LargeScores, OneKey) {
 TEST_F(LargeScores, AveragesOfTheLargestHalf) {
   Seed seed;
   Draws draw(seed);
-  forEach([&](const Form &form, DataType type) {
+  forEach([&](const LargeForm &form, DataType type) {
     if (type != kF16)
       return;
     FlashCase flash(problemOf(form, type, 100, 300, {}), form.tiles,
@@ -272,7 +272,7 @@ TEST_F(LargeScores, AveragesOfTheLargestHalf) {
 /// Scores below any that one expects are scores.
 TEST_F(LargeScores, FarBelowZero) {
   ATTN_LONG_TEST();
-  forEach([&](const Form &form, DataType type) {
+  forEach([&](const LargeForm &form, DataType type) {
     if (type != kBf16 && type != kF32)
       return;
     for (float scale : {0.125F, 1.0F, 1e-33F})
@@ -295,7 +295,7 @@ TEST_F(LargeScores, FarBelowZero) {
 TEST_F(LargeScores, Overflow) {
   Seed seed;
   Draws draw(seed);
-  forEach([&](const Form &form, DataType type) {
+  forEach([&](const LargeForm &form, DataType type) {
     // Products of the parts that wgmma takes of f32 overflow with both.
     if (type != kBf16 && (type != kF32 || form.tiles.has("persistent")))
       return;
@@ -329,7 +329,7 @@ TEST_F(LargeScores, Overflow) {
 TEST_F(LargeScores, NearOverflow) {
   Seed seed;
   Draws draw(seed);
-  forEach([&](const Form &form, DataType type) {
+  forEach([&](const LargeForm &form, DataType type) {
     if (type != kF32)
       return;
     Problem problem =
@@ -355,7 +355,7 @@ TEST_F(LargeScores, NearOverflow) {
 TEST_F(LargeScoresInRounds, Overflow) {
   Seed seed;
   Draws draw(seed);
-  for (const Form &form : kRounds)
+  for (const LargeForm &form : kRounds)
     for (DataType type : form.types) {
       if (type == kF16)
         continue;
@@ -377,7 +377,7 @@ TEST_F(LargeScoresInRounds, Overflow) {
 TEST_F(LargeScores, NotANumber) {
   Seed seed;
   Draws draw(seed);
-  forEach([&](const Form &form, DataType type) {
+  forEach([&](const LargeForm &form, DataType type) {
     FlashCase flash(problemOf(form, type, 70, 150, {}), form.tiles);
     drawApart(flash, draw);
     int64_t row = draw(0, 69);

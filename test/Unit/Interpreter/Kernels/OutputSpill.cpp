@@ -11,7 +11,7 @@ using namespace attn;
 namespace {
 class OutputSpill : public BuiltKernel {};
 
-struct Choice {
+struct OutputSpillChoice {
   int64_t query = 32, key = 32, column = 32, slice = 16, stages = 2, warps = 2;
 
   operator Tiles() const {
@@ -30,7 +30,7 @@ TEST_F(OutputSpill, MasksRowsAndBlocks) {
                                    {1, 130},
                                    {130, 1},
                                    {32, 32}}) {
-        Choice c;
+        OutputSpillChoice c;
         c.key = key;
         check(oneHead(queries, keys, 64, 32, mask), c);
         c.warps = 1; // of 32 rows
@@ -49,7 +49,7 @@ TEST_F(OutputSpill, HeadDimensions) {
                          {96, 128},
                          {328, 80},
                          {256, 256}}) {
-      Choice c;
+      OutputSpillChoice c;
       c.slice = slice;
       c.key = 64;
       check(oneHead(50, 160, d, dv, {MaskKind::causal}, DataType::f16), c);
@@ -57,7 +57,7 @@ TEST_F(OutputSpill, HeadDimensions) {
 }
 
 TEST_F(OutputSpill, WideHeads) {
-  Choice c;
+  OutputSpillChoice c;
   c.query = 64;
   c.key = 64;
   c.column = 128;
@@ -71,7 +71,7 @@ TEST_F(OutputSpill, WideHeads) {
 }
 
 TEST_F(OutputSpill, HeadsBatchesAndTypes) {
-  Choice withLse, without;
+  OutputSpillChoice withLse, without;
   without.stages = 3;
   without.key = 64;
   checkHeads(40, 32, withLse, without);
@@ -82,7 +82,7 @@ TEST_F(OutputSpill, SinglePrecision) {
   for (Precision precision : {Precision::tf32, Precision::tf32x3})
     for (const Mask &mask : kMasks)
       for (int64_t column : {32, 48, 128}) {
-        Choice c;
+        OutputSpillChoice c;
         c.column = column;
         c.slice = 32;
         Problem p = oneHead(70, 90, 72, 200, mask, DataType::f32);
@@ -105,7 +105,7 @@ TEST_F(OutputSpill, UnitsAndStages) {
       for (int64_t dv : {32, 64, 96})
         for (int64_t pieces : {1, 2, 3})
           for (int64_t keys : {10, 90, 100, 300}) {
-            Choice c;
+            OutputSpillChoice c;
             c.stages = stages;
             c.slice = 32;
             c.key = 32 * pieces;
@@ -121,7 +121,7 @@ TEST_F(OutputSpill, TilesOfABlock) {
       for (int64_t stages : {1, 2}) {
         Problem p = oneHead(queries, 100, 32, 48, {MaskKind::causal});
         p.heads = p.kvHeads = 3;
-        Choice c;
+        OutputSpillChoice c;
         c.stages = stages;
         FlashCase flash(p, c);
         flash.multiprocessors = multiprocessors;
@@ -136,7 +136,7 @@ TEST_F(OutputSpill, AllWarpOrders) {
       InterpreterOptions options;
       options.order = order;
       options.seed += 17;
-      Choice c;
+      OutputSpillChoice c;
       c.query = 64;
       c.warps = 4;
       c.stages = stages;
@@ -146,7 +146,7 @@ TEST_F(OutputSpill, AllWarpOrders) {
 
 TEST_F(OutputSpill, RowsThatSeeNoKeyAreZero) {
   for (int64_t stages : {1, 2, 3}) {
-    Choice c;
+    OutputSpillChoice c;
     c.stages = stages;
     // Bottom-right: the first 60 of 80 queries see none of the 20 keys.
     check(oneHead(80, 20, 48, 32, {MaskKind::causalBottomRight}), c);
@@ -159,7 +159,8 @@ TEST_F(OutputSpill, NotANumberStaysInTheRowsThatSeeIt) {
               infinity = std::numeric_limits<float>::infinity();
   for (int64_t key : {3, 37, 75})
     for (float value : {nan, infinity}) {
-      FlashCase flash(oneHead(80, 80, 48, 32, {MaskKind::causal}), Choice());
+      FlashCase flash(oneHead(80, 80, 48, 32, {MaskKind::causal}),
+                      OutputSpillChoice());
       flash.k[key * 48 + 5] = value;
       flash.consultOracle();
       check(flash);
@@ -171,7 +172,7 @@ TEST_F(OutputSpill, NotANumberStaysInTheRowsThatSeeIt) {
 TEST_F(OutputSpill, GrowingScores) {
   for (DataType type : {DataType::bf16, DataType::f16})
     for (float growth : {1.0f, 20.0f}) {
-      FlashCase flash(oneHead(40, 200, 32, 32, {}, type), Choice());
+      FlashCase flash(oneHead(40, 200, 32, 32, {}, type), OutputSpillChoice());
       flash.growScores(growth, /*every=*/16);
       check(flash);
     }
@@ -187,7 +188,7 @@ TEST_F(OutputSpill, RandomProblems) {
                           {MaskKind::causalBottomRight},
                           {MaskKind::window, draw(0, 100), draw(0, 50)},
                           {MaskKind::prefix, 0, 0, draw(0, 100)}};
-    Choice c;
+    OutputSpillChoice c;
     c.warps = draw(1, 3);
     c.query = c.warps * 16 * draw(1, 2);
     c.slice = 16 * draw(1, 3);

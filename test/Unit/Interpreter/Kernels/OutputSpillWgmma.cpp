@@ -11,7 +11,7 @@ using namespace attn;
 namespace {
 class OutputSpillWgmma : public BuiltKernel {};
 
-struct Choice {
+struct OutputSpillWgmmaChoice {
   int64_t part = 256, slots = 6;
 
   operator Tiles() const {
@@ -24,7 +24,8 @@ struct Choice {
 };
 
 /// The least slots and more, and both parts.
-const Choice kChoices[] = {{256, 6}, {256, 12}, {128, 4}, {128, 10}};
+const OutputSpillWgmmaChoice kOutputSpillWgmmaChoices[] = {
+    {256, 6}, {256, 12}, {128, 4}, {128, 10}};
 } // namespace
 
 /// One half of a part, both, and parts that are not seen; one strip and
@@ -32,7 +33,7 @@ const Choice kChoices[] = {{256, 6}, {256, 12}, {128, 4}, {128, 10}};
 TEST_F(OutputSpillWgmma, MasksRowsAndStrips) {
   ATTN_LONG_TEST();
   for (const Mask &mask : kMasks)
-    for (const Choice &c : kChoices)
+    for (const OutputSpillWgmmaChoice &c : kOutputSpillWgmmaChoices)
       for (auto [queries, keys] : {std::pair<int64_t, int64_t>{300, 290},
                                    {140, 1100},
                                    {9, 130},
@@ -46,12 +47,12 @@ TEST_F(OutputSpillWgmma, WindowsFromWithinAStrip) {
   ATTN_LONG_TEST();
   for (int64_t last : {0, 60, 200, 400})
     for (int64_t first : {30, 150, 300})
-      for (const Choice &c : kChoices)
+      for (const OutputSpillWgmmaChoice &c : kOutputSpillWgmmaChoices)
         check(oneHead(300, 1300, 64, 64, {MaskKind::window, first, last}), c);
 }
 
 TEST_F(OutputSpillWgmma, HeadDimensions) {
-  for (const Choice &c : kChoices)
+  for (const OutputSpillWgmmaChoice &c : kOutputSpillWgmmaChoices)
     for (auto [d, dv] : {std::pair<int64_t, int64_t>{8, 64},
                          {16, 8},
                          {40, 72},
@@ -64,15 +65,16 @@ TEST_F(OutputSpillWgmma, HeadDimensions) {
 
 /// Panels in pairs and in a loop, with and without some that are left.
 TEST_F(OutputSpillWgmma, WideHeads) {
-  for (const Choice &c : kChoices)
+  for (const OutputSpillWgmmaChoice &c : kOutputSpillWgmmaChoices)
     for (int64_t d : {320, 384, 512, 576, 640, 1000})
       check(oneHead(40, 300, d, 64, {MaskKind::causal}), c);
-  check(oneHead(20, 270, 2048, 320, {}), kChoices[1]);
-  check(oneHead(20, 70, 1000, 4096, {}, DataType::f16), kChoices[0]);
+  check(oneHead(20, 270, 2048, 320, {}), kOutputSpillWgmmaChoices[1]);
+  check(oneHead(20, 70, 1000, 4096, {}, DataType::f16),
+        kOutputSpillWgmmaChoices[0]);
 }
 
 TEST_F(OutputSpillWgmma, HeadsBatchesAndTypes) {
-  checkHeads(72, 136, kChoices[0], kChoices[3]);
+  checkHeads(72, 136, kOutputSpillWgmmaChoices[0], kOutputSpillWgmmaChoices[3]);
 }
 
 /// A block works off no tile, one, and several.
@@ -82,7 +84,7 @@ TEST_F(OutputSpillWgmma, TilesOfABlock) {
     for (int64_t queries : {0, 20, 400})
       for (const Mask &mask :
            {Mask(), Mask{MaskKind::causal}, Mask{MaskKind::window, 70, 30}})
-        for (const Choice &c : kChoices) {
+        for (const OutputSpillWgmmaChoice &c : kOutputSpillWgmmaChoices) {
           Problem p = oneHead(queries, 600, 72, 64, mask);
           p.heads = p.kvHeads = 2;
           FlashCase flash(p, c);
@@ -92,7 +94,7 @@ TEST_F(OutputSpillWgmma, TilesOfABlock) {
 }
 
 TEST_F(OutputSpillWgmma, AllWarpOrders) {
-  for (const Choice &c : kChoices)
+  for (const OutputSpillWgmmaChoice &c : kOutputSpillWgmmaChoices)
     for (WarpOrder order : {WarpOrder::forward, WarpOrder::reverse,
                             WarpOrder::shuffled, WarpOrder::shuffled}) {
       InterpreterOptions options;
@@ -103,7 +105,7 @@ TEST_F(OutputSpillWgmma, AllWarpOrders) {
 }
 
 TEST_F(OutputSpillWgmma, RowsThatSeeNoKeyAreZero) {
-  for (const Choice &c : kChoices) {
+  for (const OutputSpillWgmmaChoice &c : kOutputSpillWgmmaChoices) {
     // Bottom-right: the first 280 of 300 queries see none of the 20 keys.
     check(oneHead(300, 20, 48, 32, {MaskKind::causalBottomRight}), c);
     check(oneHead(40, 0, 48, 80), c);
@@ -113,7 +115,7 @@ TEST_F(OutputSpillWgmma, RowsThatSeeNoKeyAreZero) {
 TEST_F(OutputSpillWgmma, NotANumberStaysInTheRowsThatSeeIt) {
   const float nan = std::numeric_limits<float>::quiet_NaN(),
               infinity = std::numeric_limits<float>::infinity();
-  for (const Choice &c : kChoices)
+  for (const OutputSpillWgmmaChoice &c : kOutputSpillWgmmaChoices)
     for (int64_t key : {3, 130, 290})
       for (float value : {nan, infinity}) {
         FlashCase flash(oneHead(300, 300, 48, 32, {MaskKind::causal}), c);
@@ -126,7 +128,7 @@ TEST_F(OutputSpillWgmma, NotANumberStaysInTheRowsThatSeeIt) {
 /// Maxima that grow from part to part and from strip to strip, so that what was
 /// made before must shrink, to nothing in f16.
 TEST_F(OutputSpillWgmma, GrowingScores) {
-  for (const Choice &c : kChoices)
+  for (const OutputSpillWgmmaChoice &c : kOutputSpillWgmmaChoices)
     for (DataType type : {DataType::bf16, DataType::f16})
       for (float growth : {1.0f, 20.0f}) {
         FlashCase flash(oneHead(40, 1200, 32, 32, {}, type), c);
@@ -138,7 +140,7 @@ TEST_F(OutputSpillWgmma, GrowingScores) {
 /// Two panels of Q and both halves of K for each need six slots: with fewer
 /// nobody goes on, which is why a plan refuses them.
 TEST_F(OutputSpillWgmma, RingsThatAreTooShort) {
-  FlashCase flash(oneHead(130, 300, 512, 64), Choice{256, 4});
+  FlashCase flash(oneHead(130, 300, 512, 64), OutputSpillWgmmaChoice{256, 4});
   OwningOpRef<ModuleOp> module =
       buildFlash(context, flash.problem, flash.tiles);
   Outcome outcome = flash.run(*module->getOps<tile::KernelOp>().begin(),
@@ -158,7 +160,7 @@ TEST_F(OutputSpillWgmma, RandomProblems) {
                           {MaskKind::causalBottomRight},
                           {MaskKind::window, draw(0, 400), draw(0, 300)},
                           {MaskKind::prefix, 0, 0, draw(0, 400)}};
-    Choice c;
+    OutputSpillWgmmaChoice c;
     c.part = 128 * draw(1, 2);
     c.slots = 2 * draw(c.part == 256 ? 3 : 2, 6);
     Problem p = oneHead(draw(1, 300), draw(0, 1200), 8 * draw(1, 40),

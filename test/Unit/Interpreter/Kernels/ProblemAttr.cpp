@@ -44,7 +44,7 @@ TEST(ProblemAttr, Blocks) {
   p.heads = p.kvHeads = 2;
   p.queries = 100, p.keys = 200, p.headDim = p.headDimV = 64;
   for (bool isShared : {false, true}) {
-    p.pattern = Pattern({64, 128}, /*density=*/0.25, isShared);
+    p.pattern = attn::Pattern({64, 128}, /*density=*/0.25, isShared);
     mlir::DictionaryAttr attribute = problemAttr(&context, p);
     std::optional<Problem> read = problemFromAttr(attribute);
     ASSERT_TRUE(read && read->pattern);

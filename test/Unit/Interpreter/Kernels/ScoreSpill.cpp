@@ -11,7 +11,7 @@ using namespace attn;
 namespace {
 class ScoreSpill : public BuiltKernel {};
 
-struct Choice {
+struct ScoreSpillChoice {
   int64_t query = 32, key = 32, column = 32, slice = 16, warps = 2, strip = 64,
           stages = 2;
 
@@ -32,7 +32,7 @@ TEST_F(ScoreSpill, MasksRowsAndStrips) {
                                    {1, 130},
                                    {130, 1},
                                    {32, 32}}) {
-        Choice c;
+        ScoreSpillChoice c;
         c.strip = strip;
         check(oneHead(queries, keys, 64, 32, mask), c);
         c.warps = 1; // of 32 rows
@@ -50,7 +50,7 @@ TEST_F(ScoreSpill, HeadDimensions) {
                          {96, 128},
                          {328, 80},
                          {256, 256}}) {
-      Choice c;
+      ScoreSpillChoice c;
       c.slice = slice;
       c.key = 64;
       c.strip = 128;
@@ -59,7 +59,7 @@ TEST_F(ScoreSpill, HeadDimensions) {
 }
 
 TEST_F(ScoreSpill, WideHeads) {
-  Choice c;
+  ScoreSpillChoice c;
   c.query = 64;
   c.key = 64;
   c.column = 128;
@@ -73,7 +73,7 @@ TEST_F(ScoreSpill, WideHeads) {
 }
 
 TEST_F(ScoreSpill, HeadsBatchesAndTypes) {
-  Choice withLse, without;
+  ScoreSpillChoice withLse, without;
   without.stages = 3;
   without.strip = 32;
   checkHeads(40, 32, withLse, without);
@@ -87,7 +87,7 @@ TEST_F(ScoreSpill, UnitsAndStages) {
       for (int64_t dv : {32, 64, 96})
         for (int64_t pieces : {1, 2, 3})
           for (int64_t keys : {10, 90, 100, 300}) {
-            Choice c;
+            ScoreSpillChoice c;
             c.stages = stages;
             c.slice = 32;
             c.key = 32 * pieces;
@@ -103,7 +103,7 @@ TEST_F(ScoreSpill, TilesOfABlock) {
     for (int64_t queries : {0, 20, 200, 400}) {
       Problem p = oneHead(queries, 100, 32, 48, {MaskKind::causal});
       p.heads = p.kvHeads = 3;
-      FlashCase flash(p, Choice());
+      FlashCase flash(p, ScoreSpillChoice());
       flash.multiprocessors = multiprocessors;
       check(flash);
     }
@@ -116,7 +116,7 @@ TEST_F(ScoreSpill, AllWarpOrders) {
       InterpreterOptions options;
       options.order = order;
       options.seed += 17;
-      Choice c;
+      ScoreSpillChoice c;
       c.query = 64;
       c.warps = 4;
       c.stages = stages;
@@ -126,7 +126,7 @@ TEST_F(ScoreSpill, AllWarpOrders) {
 
 TEST_F(ScoreSpill, RowsThatSeeNoKeyAreZero) {
   for (int64_t stages : {2, 3}) {
-    Choice c;
+    ScoreSpillChoice c;
     c.stages = stages;
     // Bottom-right: the first 60 of 80 queries see none of the 20 keys.
     check(oneHead(80, 20, 48, 32, {MaskKind::causalBottomRight}), c);
@@ -139,7 +139,8 @@ TEST_F(ScoreSpill, NotANumberStaysInTheRowsThatSeeIt) {
               infinity = std::numeric_limits<float>::infinity();
   for (int64_t key : {3, 37, 75})
     for (float value : {nan, infinity}) {
-      FlashCase flash(oneHead(80, 80, 48, 32, {MaskKind::causal}), Choice());
+      FlashCase flash(oneHead(80, 80, 48, 32, {MaskKind::causal}),
+                      ScoreSpillChoice());
       flash.k[key * 48 + 5] = value;
       flash.consultOracle();
       check(flash);
@@ -151,7 +152,7 @@ TEST_F(ScoreSpill, NotANumberStaysInTheRowsThatSeeIt) {
 TEST_F(ScoreSpill, GrowingScores) {
   for (DataType type : {DataType::bf16, DataType::f16})
     for (float growth : {1.0f, 20.0f}) {
-      FlashCase flash(oneHead(40, 200, 32, 32, {}, type), Choice());
+      FlashCase flash(oneHead(40, 200, 32, 32, {}, type), ScoreSpillChoice());
       flash.growScores(growth, /*every=*/16);
       check(flash);
     }
@@ -166,7 +167,7 @@ TEST_F(ScoreSpill, RandomProblems) {
                           {MaskKind::causalBottomRight},
                           {MaskKind::window, draw(0, 100), draw(0, 50)},
                           {MaskKind::prefix, 0, 0, draw(0, 100)}};
-    Choice c;
+    ScoreSpillChoice c;
     c.warps = draw(1, 3);
     c.query = c.warps * 16 * draw(1, 2);
     c.slice = 16 * draw(1, 3);

@@ -17,7 +17,7 @@ protected:
   ScoreSpillKept() : BuiltRounds("score_spill", "score_spill_wgmma") {}
 };
 
-struct Choice {
+struct ScoreSpillKeptChoice {
   int64_t column = 64, strip = 128, heads = 1, stages = 2;
   bool merged = false;
 
@@ -28,10 +28,10 @@ struct Choice {
   }
 };
 
-const Choice kChoices[] = {{64, 128, 1, 2, false},
-                           {256, 256, 2, 3, false},
-                           {64, 128, 1, 2, true},
-                           {128, 512, 3, 3, true}};
+const ScoreSpillKeptChoice kScoreSpillKeptChoices[] = {{64, 128, 1, 2, false},
+                                                       {256, 256, 2, 3, false},
+                                                       {64, 128, 1, 2, true},
+                                                       {128, 512, 3, 3, true}};
 
 Problem keeping(Problem p) {
   p.keepsWeights = true;
@@ -42,7 +42,7 @@ Problem keeping(Problem p) {
 TEST_F(ScoreSpillKept, MasksAndRows) {
   ATTN_LONG_TEST();
   for (const Mask &mask : kMasks)
-    for (const Choice &c : kChoices)
+    for (const ScoreSpillKeptChoice &c : kScoreSpillKeptChoices)
       for (auto [queries, keys] : {std::pair<int64_t, int64_t>{300, 290},
                                    {90, 523},
                                    {9, 130},
@@ -57,7 +57,7 @@ TEST_F(ScoreSpillKept, HeadsBatchesAndRounds) {
   ATTN_LONG_TEST();
   for (auto [heads, kvHeads] :
        {std::pair<int64_t, int64_t>{3, 3}, {4, 2}, {4, 1}})
-    for (Choice c : kChoices)
+    for (ScoreSpillKeptChoice c : kScoreSpillKeptChoices)
       for (int64_t atOnce : {1, 2, 4}) {
         Problem p = oneHead(270, 301, 72, 72, {MaskKind::causalBottomRight});
         p.batch = 2;
@@ -75,12 +75,12 @@ TEST_F(ScoreSpillKept, LeavesInPieces) {
       InterpreterOptions options;
       options.order = order;
       check(keeping(oneHead(300, 421, 72, 264, {MaskKind::causal})),
-            Choice{256, 256, 1, 4, merged}, options);
+            ScoreSpillKeptChoice{256, 256, 1, 4, merged}, options);
     }
 }
 
 TEST_F(ScoreSpillKept, RowsThatSeeNoKey) {
-  for (const Choice &c : kChoices) {
+  for (const ScoreSpillKeptChoice &c : kScoreSpillKeptChoices) {
     check(keeping(oneHead(400, 20, 72, 64, {MaskKind::causalBottomRight})), c);
     check(keeping(oneHead(200, 50, 72, 64, {MaskKind::window, 10, 0})), c);
     check(keeping(oneHead(40, 0, 72, 64)), c);
@@ -100,7 +100,7 @@ TEST_F(ScoreSpillKept, MergedInAllBlockOrders) {
       options.order = blocks == 2 ? WarpOrder::reverse : WarpOrder::shuffled;
       options.blocks = order;
       options.seed = uint64_t(blocks);
-      FlashCase flash(keeping(p), Choice{64, 256, 2, 2, true});
+      FlashCase flash(keeping(p), ScoreSpillKeptChoice{64, 256, 2, 2, true});
       flash.multiprocessors = blocks;
       check(flash, options);
     }
@@ -115,8 +115,8 @@ TEST_F(ScoreSpillKept, RandomProblems) {
                           {MaskKind::causalBottomRight},
                           {MaskKind::window, draw(0, 300), draw(0, 150)},
                           {MaskKind::prefix, 0, 0, draw(0, 300)}};
-    Choice c{64 * draw(1, 4), 128 * draw(1, 4), draw(1, 4), draw(2, 4),
-             draw(0, 1) != 0};
+    ScoreSpillKeptChoice c{64 * draw(1, 4), 128 * draw(1, 4), draw(1, 4),
+                           draw(2, 4), draw(0, 1) != 0};
     Problem p =
         oneHead(draw(1, 500), draw(0, 600), 8 * draw(1, 30), 8 * draw(1, 30),
                 masks[draw(0, 4)], draw(0, 1) ? DataType::bf16 : DataType::f16);

@@ -25,7 +25,7 @@ protected:
   }
 };
 
-struct Choice {
+struct ScoreSpillPartsChoice {
   int64_t column = 64, strip = 128, heads = 1;
   bool merged = false;
 
@@ -46,7 +46,7 @@ TEST_F(ScoreSpillParts, MasksAndRows) {
                                  {270, 1},
                                  {128, 256}}) {
       for (bool merged : {false, true}) {
-        Choice c;
+        ScoreSpillPartsChoice c;
         c.merged = merged;
         check(problem(queries, keys, 72, 64, mask), c);
         c.strip = 256;
@@ -68,7 +68,7 @@ TEST_F(ScoreSpillParts, HeadDimensions) {
                        {321, 257}})
     for (int64_t column : {64, 128})
       for (bool merged : {false, true}) {
-        Choice c;
+        ScoreSpillPartsChoice c;
         c.column = column;
         c.merged = merged;
         check(problem(140, 150, d, dv, {MaskKind::causal}), c);
@@ -84,7 +84,7 @@ TEST_F(ScoreSpillParts, HeadsAndBatches) {
       p.batch = 2;
       p.heads = heads;
       p.kvHeads = kvHeads;
-      Choice c;
+      ScoreSpillPartsChoice c;
       c.heads = atOnce;
       check(p, c);
       p.lse = false;
@@ -103,7 +103,7 @@ TEST_F(ScoreSpillParts, OrdersOfWarps) {
       options.order = WarpOrder(order);
       Problem p = problem(300, 300, 130, 130, {MaskKind::window, 90, 20});
       p.heads = p.kvHeads = 2;
-      Choice c;
+      ScoreSpillPartsChoice c;
       c.heads = 2;
       c.strip = 256;
       for (bool merged : {false, true}) {
@@ -116,7 +116,8 @@ TEST_F(ScoreSpillParts, OrdersOfWarps) {
 }
 
 TEST_F(ScoreSpillParts, MergedFences) {
-  FlashCase flash(problem(300, 420, 72, 136), Choice{64, 512, 1, true});
+  FlashCase flash(problem(300, 420, 72, 136),
+                  ScoreSpillPartsChoice{64, 512, 1, true});
   flash.multiprocessors = 7;
   expectFencesNeeded(context, change, [&] { check(flash); });
 }
@@ -131,7 +132,7 @@ TEST_F(ScoreSpillParts, RandomProblems) {
     p.heads = p.kvHeads * draw(1, 2);
     p.batch = draw(1, 2);
     p.lse = draw(0, 1);
-    Choice c;
+    ScoreSpillPartsChoice c;
     c.column = 64 * draw(1, 2);
     c.strip = 128 * draw(1, 3);
     c.heads = draw(1, 3);
@@ -147,16 +148,17 @@ TEST_F(ScoreSpillParts, NotANumberStaysInTheRowsThatSeeIt) {
               infinity = std::numeric_limits<float>::infinity();
   for (float value : {nan, infinity, -infinity}) {
     SCOPED_TRACE(value);
-    FlashCase keys(problem(80, 80, 48, 48, {MaskKind::causal}), Choice());
+    FlashCase keys(problem(80, 80, 48, 48, {MaskKind::causal}),
+                   ScoreSpillPartsChoice());
     keys.k[37 * 48 + 5] = value;
     keys.consultOracle();
     check(keys);
-    FlashCase queries(problem(80, 80, 48, 48), Choice());
+    FlashCase queries(problem(80, 80, 48, 48), ScoreSpillPartsChoice());
     queries.q[37 * 48 + 5] = value;
     queries.consultOracle();
     check(queries);
     // A weight of 0 times an infinite value is NaN, so all rows see it here.
-    FlashCase values(problem(80, 80, 48, 48), Choice());
+    FlashCase values(problem(80, 80, 48, 48), ScoreSpillPartsChoice());
     values.v[37 * 48 + 5] = value;
     values.consultOracle();
     check(values);
@@ -169,7 +171,8 @@ TEST_F(ScoreSpillParts, FactorsFarApart) {
   for (int exponent : {40, 95})
     for (int sign : {-1, 1}) {
       SCOPED_TRACE(sign * exponent);
-      FlashCase flash(problem(140, 150, 64, 64, {MaskKind::causal}), Choice());
+      FlashCase flash(problem(140, 150, 64, 64, {MaskKind::causal}),
+                      ScoreSpillPartsChoice());
       for (float &number : flash.q)
         number = std::ldexp(number, sign * exponent);
       for (float &number : flash.k)
@@ -181,7 +184,7 @@ TEST_F(ScoreSpillParts, FactorsFarApart) {
 
 /// Scores of minus infinity hide their keys and nothing else.
 TEST_F(ScoreSpillParts, InfiniteKey) {
-  FlashCase flash(problem(64, 64, 64, 64), Choice());
+  FlashCase flash(problem(64, 64, 64, 64), ScoreSpillPartsChoice());
   for (float &number : flash.q)
     number = std::fabs(number);
   // As exact as may be: a part that nothing is left for.
@@ -194,7 +197,7 @@ TEST_F(ScoreSpillParts, InfiniteKey) {
 /// Scores so far apart that a row's reference moves.
 TEST_F(ScoreSpillParts, LargeScores) {
   FlashCase flash(problem(200, 500, 64, 64, {MaskKind::causalBottomRight}),
-                  Choice());
+                  ScoreSpillPartsChoice());
   for (size_t i = 0; i < flash.k.size(); ++i)
     flash.k[i] *= float(1 + i / (64 * 128) * 8);
   flash.consultOracle();

@@ -27,7 +27,7 @@ public:
                  std::function<void(ModuleOp)> change);
 };
 
-struct Choice {
+struct ScoreSpillWgmmaChoice {
   int64_t keyBlock = 128, column = 64, strip = 128, heads = 1, stages = 2;
   bool merged = false;
 
@@ -43,7 +43,7 @@ void ScoreSpillWgmma::runMerged(int64_t blocks, BlockOrder order,
                                 std::function<void(ModuleOp)> change) {
   Problem p = oneHead(300, 420, 72, 136, {MaskKind::causal});
   p.heads = p.kvHeads = 2;
-  Choice c;
+  ScoreSpillWgmmaChoice c;
   c.merged = true;
   c.strip = 512, c.heads = 2;
   InterpreterOptions options;
@@ -67,7 +67,7 @@ TEST_F(ScoreSpillWgmma, MasksAndRows) {
                                    {270, 1},
                                    {128, 256}}) {
         for (bool merged : {false, true}) {
-          Choice c;
+          ScoreSpillWgmmaChoice c;
           c.keyBlock = keyBlock;
           c.merged = merged;
           check(oneHead(queries, keys, 72, 64, mask), c);
@@ -87,7 +87,7 @@ TEST_F(ScoreSpillWgmma, HeadDimensions) {
                        {96, 328},
                        {520, 256}}) {
     for (int64_t column : {64, 192, 256}) {
-      Choice c;
+      ScoreSpillWgmmaChoice c;
       c.column = column;
       c.strip = 256;
       check(oneHead(150, 200, d, dv, {MaskKind::causal}, DataType::f16), c);
@@ -97,7 +97,7 @@ TEST_F(ScoreSpillWgmma, HeadDimensions) {
 
 /// Scores in a loop over slices, with and without some that are left.
 TEST_F(ScoreSpillWgmma, WideHeads) {
-  Choice c;
+  ScoreSpillWgmmaChoice c;
   c.keyBlock = c.column = 256;
   c.stages = 3;
   for (int64_t d : {512, 576, 640, 1000, 2048})
@@ -116,7 +116,7 @@ TEST_F(ScoreSpillWgmma, HeadsBatchesAndRounds) {
         p.batch = 2;
         p.heads = heads, p.kvHeads = kvHeads;
         p.lse = hasLse;
-        Choice c;
+        ScoreSpillWgmmaChoice c;
         c.heads = atOnce;
         for (bool merged : {false, true}) {
           c.merged = merged;
@@ -134,7 +134,7 @@ TEST_F(ScoreSpillWgmma, TilesOfABlock) {
            {Mask(), Mask{MaskKind::causal}, Mask{MaskKind::window, 70, 30}}) {
         Problem p = oneHead(queries, 500, 64, 64, mask);
         p.heads = p.kvHeads = 2;
-        Choice c;
+        ScoreSpillWgmmaChoice c;
         c.strip = 512;
         c.heads = 2;
         for (bool merged : {false, true}) {
@@ -149,7 +149,7 @@ TEST_F(ScoreSpillWgmma, TilesOfABlock) {
 /// Four stages of 256 columns leave room for half of a tile.
 TEST_F(ScoreSpillWgmma, LeavesInPieces) {
   ATTN_LONG_TEST();
-  Choice c;
+  ScoreSpillWgmmaChoice c;
   c.keyBlock = c.column = 256;
   c.stages = 4;
   c.strip = 256;
@@ -162,7 +162,7 @@ TEST_F(ScoreSpillWgmma, LeavesInPieces) {
            {std::pair<int64_t, int64_t>{72, 8}, {256, 320}, {640, 200}})
         check(oneHead(300, 420, d, dv, mask), c, options);
       // Pieces of outputs that are fewer than those of scores: also an odd one.
-      Choice merged = c;
+      ScoreSpillWgmmaChoice merged = c;
       merged.merged = true;
       for (int64_t column : {64, 128, 192, 256}) {
         merged.column = column;
@@ -178,7 +178,7 @@ TEST_F(ScoreSpillWgmma, AllWarpOrders) {
       InterpreterOptions options;
       options.order = order;
       options.seed += 17;
-      Choice c;
+      ScoreSpillWgmmaChoice c;
       c.stages = stages;
       c.strip = 256;
       for (bool merged : {false, true}) {
@@ -197,7 +197,7 @@ TEST_F(ScoreSpillWgmma, MergedInAllBlockOrders) {
           BlockOrder::oneStarved, BlockOrder::shuffled}) {
       Problem p = oneHead(300, 420, 72, 136, {MaskKind::causal});
       p.heads = 4, p.kvHeads = 2;
-      Choice c;
+      ScoreSpillWgmmaChoice c;
       c.merged = true;
       c.strip = 256, c.heads = 2;
       InterpreterOptions options;
@@ -264,7 +264,8 @@ TEST_F(ScoreSpillWgmma, MergedKeepsItsOrder) {
 }
 
 TEST_F(ScoreSpillWgmma, MergedFences) {
-  FlashCase flash(oneHead(300, 420, 72, 136), Choice{128, 64, 512, 1, 2, true});
+  FlashCase flash(oneHead(300, 420, 72, 136),
+                  ScoreSpillWgmmaChoice{128, 64, 512, 1, 2, true});
   flash.multiprocessors = 7;
   expectFencesNeeded(context, change, [&] { check(flash); });
 }
@@ -272,7 +273,7 @@ TEST_F(ScoreSpillWgmma, MergedFences) {
 TEST_F(ScoreSpillWgmma, RowsThatSeeNoKeyAreZero) {
   for (int64_t strip : {128, 512})
     for (bool merged : {false, true}) {
-      Choice c;
+      ScoreSpillWgmmaChoice c;
       c.strip = strip;
       c.merged = merged;
       // Bottom-right: the first 380 of 400 queries see none of the 20 keys.
@@ -287,7 +288,8 @@ TEST_F(ScoreSpillWgmma, NotANumberStaysInTheRowsThatSeeIt) {
               infinity = std::numeric_limits<float>::infinity();
   for (int64_t key : {3, 137, 299})
     for (float value : {nan, infinity, -infinity}) {
-      FlashCase flash(oneHead(300, 300, 72, 64, {MaskKind::causal}), Choice());
+      FlashCase flash(oneHead(300, 300, 72, 64, {MaskKind::causal}),
+                      ScoreSpillWgmmaChoice());
       flash.k[key * 72 + 5] = value;
       flash.consultOracle();
       check(flash);
@@ -299,7 +301,8 @@ TEST_F(ScoreSpillWgmma, NotANumberStaysInTheRowsThatSeeIt) {
 TEST_F(ScoreSpillWgmma, GrowingScores) {
   for (DataType type : {DataType::bf16, DataType::f16})
     for (float growth : {1.0f, 20.0f, -1.0f, -20.0f}) {
-      FlashCase flash(oneHead(40, 600, 32, 32, {}, type), Choice());
+      FlashCase flash(oneHead(40, 600, 32, 32, {}, type),
+                      ScoreSpillWgmmaChoice());
       flash.growScores(growth, /*every=*/32);
       check(flash);
     }
@@ -315,7 +318,7 @@ TEST_F(ScoreSpillWgmma, RandomProblems) {
                           {MaskKind::causalBottomRight},
                           {MaskKind::window, draw(0, 300), draw(0, 150)},
                           {MaskKind::prefix, 0, 0, draw(0, 300)}};
-    Choice c;
+    ScoreSpillWgmmaChoice c;
     c.keyBlock = 128 * draw(1, 2);
     c.column = 64 * draw(1, 4);
     c.strip = 128 * draw(1, 4);

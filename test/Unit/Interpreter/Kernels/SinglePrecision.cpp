@@ -32,12 +32,8 @@ protected:
 
 static constexpr Precision kPrecisions[] = {Precision::tf32x3, Precision::tf32};
 
-static Tiles tiles(int64_t query, int64_t key, int64_t stages, int64_t warps) {
-  return {{"query", query}, {"key", key}, {"stages", stages}, {"warps", warps}};
-}
-
-static Tiles wide(int64_t query, int64_t key, int64_t across,
-                  int64_t stages = 2) {
+static Tiles wideTiles(int64_t query, int64_t key, int64_t across,
+                       int64_t stages = 2) {
   return {{"query", query},        {"key", key},
           {"slice", 32},           {"piece", 16},
           {"stages", stages},      {"warps", query / 16 * across},
@@ -52,10 +48,10 @@ TEST_F(SinglePrecision, MasksRowsAndStages) {
                                    {1, 130},
                                    {130, 1}}) {
         Problem p = problem(queries, keys, 48, 80, mask, precision);
-        check(p, tiles(32, 32, 1, 2));
-        check(p, tiles(64, 48, 2, 2));
-        check(p, wide(32, 32, 1));
-        check(p, wide(32, 64, 4, 3));
+        check(p, mmaSyncTiles(32, 32, 1, 2));
+        check(p, mmaSyncTiles(64, 48, 2, 2));
+        check(p, wideTiles(32, 32, 1));
+        check(p, wideTiles(32, 64, 4, 3));
       }
 }
 
@@ -68,16 +64,16 @@ TEST_F(SinglePrecision, HeadDimensions) {
                          {96, 128},
                          {256, 256}}) {
       Problem p = problem(50, 60, d, dv, {MaskKind::causal}, precision);
-      check(p, tiles(32, 32, 2, 2));
-      check(p, wide(32, 32, 2));
+      check(p, mmaSyncTiles(32, 32, 2, 2));
+      check(p, wideTiles(32, 32, 2));
     }
 }
 
 TEST_F(SinglePrecision, WideHeads) {
   for (Precision precision : kPrecisions) {
-    check(problem(20, 70, 1024, 1024, {}, precision), wide(16, 128, 8));
+    check(problem(20, 70, 1024, 1024, {}, precision), wideTiles(16, 128, 8));
     check(problem(20, 70, 513, 640, {MaskKind::causal}, precision),
-          wide(32, 64, 4));
+          wideTiles(32, 64, 4));
   }
 }
 
@@ -88,9 +84,9 @@ TEST_F(SinglePrecision, HeadsAndBatches) {
     p.batch = 2;
     p.heads = heads;
     p.kvHeads = kvHeads;
-    check(p, tiles(32, 32, 2, 1));
+    check(p, mmaSyncTiles(32, 32, 2, 1));
     p.lse = false;
-    check(p, wide(32, 32, 2));
+    check(p, wideTiles(32, 32, 2));
   }
 }
 
@@ -99,9 +95,9 @@ TEST_F(SinglePrecision, AllWarpOrders) {
        {WarpOrder::forward, WarpOrder::reverse, WarpOrder::shuffled}) {
     InterpreterOptions options;
     options.order = order;
-    check(problem(100, 120, 96, 80, {MaskKind::causal}), tiles(64, 32, 2, 4),
-          options);
-    check(problem(100, 120, 96, 80, {MaskKind::causal}), wide(32, 64, 2),
+    check(problem(100, 120, 96, 80, {MaskKind::causal}),
+          mmaSyncTiles(64, 32, 2, 4), options);
+    check(problem(100, 120, 96, 80, {MaskKind::causal}), wideTiles(32, 64, 2),
           options);
   }
 }
@@ -114,12 +110,12 @@ TEST_F(SinglePrecision, NotANumberStaysInTheRowsThatSeeIt) {
   for (float value : {nan, infinity, -infinity}) {
     SCOPED_TRACE(value);
     FlashCase keys(problem(80, 80, 48, 48, {MaskKind::causal}),
-                   tiles(32, 32, 2, 2));
+                   mmaSyncTiles(32, 32, 2, 2));
     keys.k[37 * 48 + 5] = value;
     keys.consultOracle();
     check(keys);
     // A weight of 0 times an infinite value is NaN, so all rows see it here.
-    FlashCase values(problem(80, 80, 48, 48), tiles(32, 32, 2, 2));
+    FlashCase values(problem(80, 80, 48, 48), mmaSyncTiles(32, 32, 2, 2));
     values.v[37 * 48 + 5] = value;
     values.consultOracle();
     check(values);
@@ -164,12 +160,12 @@ TEST_F(SinglePrecision, SplitProductsAreAsPreciseAsArithmeticInF32) {
   struct {
     int64_t keys, headDim, headDimV;
     Tiles tiles;
-  } cases[] = {{2048, 64, 64, tiles(32, 64, 1, 2)},
-               {1024, 128, 128, tiles(32, 64, 1, 2)},
-               {1024, 256, 64, tiles(32, 32, 1, 2)},
-               {512, 512, 64, wide(32, 64, 2)},
-               {512, 1024, 64, wide(32, 64, 2)},
-               {8192, 16, 16, tiles(32, 16, 2, 2)}};
+  } cases[] = {{2048, 64, 64, mmaSyncTiles(32, 64, 1, 2)},
+               {1024, 128, 128, mmaSyncTiles(32, 64, 1, 2)},
+               {1024, 256, 64, mmaSyncTiles(32, 32, 1, 2)},
+               {512, 512, 64, wideTiles(32, 64, 2)},
+               {512, 1024, 64, wideTiles(32, 64, 2)},
+               {8192, 16, 16, mmaSyncTiles(32, 16, 2, 2)}};
   for (const auto &each : cases) {
     FlashCase flash(problem(32, each.keys, each.headDim, each.headDimV),
                     each.tiles);

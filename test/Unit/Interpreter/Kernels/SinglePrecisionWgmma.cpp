@@ -18,9 +18,9 @@ protected:
 };
 } // namespace
 
-static Tiles tiles(int64_t query, int64_t key, int64_t stages = 1,
-                   bool pingPong = false, bool overlap = true,
-                   bool persistent = true) {
+static Tiles tf32Tiles(int64_t query, int64_t key, int64_t stages = 1,
+                       bool pingPong = false, bool overlap = true,
+                       bool persistent = true) {
   return {{"query", query},     {"key", key},
           {"stages", stages},   {"query_stages", 1},
           {"staging", 0},       {"ping_pong", pingPong},
@@ -35,8 +35,9 @@ TEST_F(SinglePrecisionWgmma, MasksAndOptions) {
         InterpreterOptions options;
         options.order = WarpOrder(option % 3);
         check(problem(200, 330, 32, 48, mask),
-              tiles(64 * groups, option == 1 ? 48 : 32, 1 + option % 2,
-                    groups > 1 && option % 2 == 0, option != 2, option != 3),
+              tf32Tiles(64 * groups, option == 1 ? 48 : 32, 1 + option % 2,
+                        groups > 1 && option % 2 == 0, option != 2,
+                        option != 3),
               options);
       }
 }
@@ -53,7 +54,7 @@ TEST_F(SinglePrecisionWgmma, Shapes) {
         {70, 100, 8, 200, 48},
         {70, 100, 200, 8, 16}})
     for (const Mask &mask : {Mask{}, Mask{MaskKind::causal}})
-      check(problem(queries, keys, d, dV, mask), tiles(64, key));
+      check(problem(queries, keys, d, dV, mask), tf32Tiles(64, key));
 }
 
 TEST_F(SinglePrecisionWgmma, HeadsAndBatches) {
@@ -63,9 +64,9 @@ TEST_F(SinglePrecisionWgmma, HeadsAndBatches) {
     p.batch = 2;
     p.heads = heads;
     p.kvHeads = kvHeads;
-    check(p, tiles(128, 64));
+    check(p, tf32Tiles(128, 64));
     p.lse = false;
-    check(p, tiles(64, 32, 2));
+    check(p, tf32Tiles(64, 32, 2));
   }
 }
 
@@ -78,8 +79,8 @@ TEST_F(SinglePrecisionWgmma, RandomBoundaries) {
     int64_t groups = draw(1, 3);
     const int64_t keys[] = {16, 32, 48, 64};
     Tiles choice =
-        tiles(64 * groups, keys[draw(0, 3)], draw(1, 2),
-              groups > 1 && draw(0, 1), draw(0, 7) != 0, draw(0, 7) != 0);
+        tf32Tiles(64 * groups, keys[draw(0, 3)], draw(1, 2),
+                  groups > 1 && draw(0, 1), draw(0, 7) != 0, draw(0, 7) != 0);
     FlashCase flash(draw.problem(problem(1, 1, 16, 16), 64 * groups, 500),
                     choice, /*seed=*/i);
     check(flash, draw.place(flash, i));
@@ -95,16 +96,17 @@ TEST_F(SinglePrecisionWgmma, NotANumberStaysInTheRowsThatSeeIt) {
               infinity = std::numeric_limits<float>::infinity();
   for (float value : {nan, infinity, -infinity}) {
     SCOPED_TRACE(value);
-    FlashCase keys(problem(80, 80, 48, 48, {MaskKind::causal}), tiles(64, 32));
+    FlashCase keys(problem(80, 80, 48, 48, {MaskKind::causal}),
+                   tf32Tiles(64, 32));
     keys.k[37 * 48 + 5] = value;
     keys.consultOracle();
     check(keys);
-    FlashCase queries(problem(80, 80, 48, 48), tiles(64, 32));
+    FlashCase queries(problem(80, 80, 48, 48), tf32Tiles(64, 32));
     queries.q[37 * 48 + 5] = value;
     queries.consultOracle();
     check(queries);
     // A weight of 0 times an infinite value is NaN, so all rows see it here.
-    FlashCase values(problem(80, 80, 48, 48), tiles(64, 32));
+    FlashCase values(problem(80, 80, 48, 48), tf32Tiles(64, 32));
     values.v[37 * 48 + 5] = value;
     values.consultOracle();
     check(values);
@@ -113,7 +115,7 @@ TEST_F(SinglePrecisionWgmma, NotANumberStaysInTheRowsThatSeeIt) {
 
 /// Scores of minus infinity hide their keys and nothing else.
 TEST_F(SinglePrecisionWgmma, InfiniteKey) {
-  FlashCase flash(problem(64, 64, 64, 64), tiles(64, 32));
+  FlashCase flash(problem(64, 64, 64, 64), tf32Tiles(64, 32));
   for (float &number : flash.q)
     number = std::fabs(number);
   // As exact as may be: a part that nothing is left for.

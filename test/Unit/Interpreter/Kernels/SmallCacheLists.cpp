@@ -102,7 +102,7 @@ protected:
   uint64_t seed = 1;
 };
 
-const InterpreterOptions kOrders[] = {
+const InterpreterOptions kWarpOrders[] = {
     {WarpOrder::forward}, {WarpOrder::reverse}, {WarpOrder::shuffled}};
 
 } // namespace
@@ -115,7 +115,7 @@ const InterpreterOptions kOrders[] = {
 TEST_F(SmallCacheLists, ColumnSplit) {
   for (bool ofHeads : {false, true}) {
     Problem p = problem(200, 700, 72, 128, {128, 128});
-    check(p, "column_split", columnSplit(2), {true, ofHeads}, {}, kOrders);
+    check(p, "column_split", columnSplit(2), {true, ofHeads}, {}, kWarpOrders);
     p.headDimV = 192;
     check(p, "column_split", columnSplit(3, 1, 4, 2), {true, ofHeads});
   }
@@ -125,7 +125,7 @@ TEST_F(SmallCacheLists, ColumnSplitInBatches) {
   Problem p = problem(130, 300, 64, 72, {128, 128});
   p.batch = 2;
   for (bool ofBatch : {false, true})
-    check(p, "column_split", columnSplit(2), {ofBatch, true}, {}, kOrders);
+    check(p, "column_split", columnSplit(2), {ofBatch, true}, {}, kWarpOrders);
 }
 
 /// Blocks of the pattern are those of the kernel, or several; clusters have
@@ -169,7 +169,7 @@ TEST_F(ScoreSpillLists, EntriesAtOnce) {
   for (int64_t multiprocessors : {1, 3, 40}) {
     Problem p = problem(200, 1300, 24, 40, {128, 128}, {MaskKind::causal});
     check(p, tiles(), {false, true}, {}, multiprocessors,
-          kOrders[multiprocessors % 3]);
+          kWarpOrders[multiprocessors % 3]);
   }
 }
 

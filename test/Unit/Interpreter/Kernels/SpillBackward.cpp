@@ -22,7 +22,7 @@ const SpillBackwardTiles kSmall = {256, 128, 256, 2, 3},
 
 /// One strip and several, of one block of keys and of several; tiles of a
 /// gradient narrower than its rows, and wider.  All of them also merged.
-const SpillBackwardTiles kChoices[] = {
+const SpillBackwardTiles kSpillBackwardChoices[] = {
     {256, 256, 512, 2, 3},      {256, 64, 256, 1, 2},
     {128, 128, 128, 3, 4},      {256, 256, 512, 2, 3, true},
     {256, 64, 256, 1, 2, true}, {128, 128, 128, 3, 4, true}};
@@ -37,7 +37,7 @@ protected:
 TEST_F(SpillBackward, MasksAndRows) {
   ATTN_LONG_TEST();
   for (const Mask &mask : kMasks)
-    for (const SpillBackwardTiles &c : kChoices)
+    for (const SpillBackwardTiles &c : kSpillBackwardChoices)
       for (auto [queries, keys] : {std::pair<int64_t, int64_t>{200, 300},
                                    {300, 200},
                                    {1, 130},
@@ -49,7 +49,7 @@ TEST_F(SpillBackward, MasksAndRows) {
 /// Of one and of several tiles of columns, for one gradient or for both.
 TEST_F(SpillBackward, HeadDimensions) {
   ATTN_LONG_TEST();
-  for (const SpillBackwardTiles &c : kChoices)
+  for (const SpillBackwardTiles &c : kSpillBackwardChoices)
     for (auto [d, dv] : {std::pair<int64_t, int64_t>{72, 8},
                          {8, 136},
                          {200, 64},
@@ -62,7 +62,7 @@ TEST_F(SpillBackward, HeadsShareKeys) {
   ATTN_LONG_TEST();
   for (auto [heads, kvHeads] :
        {std::pair<int64_t, int64_t>{3, 3}, {4, 2}, {6, 2}, {4, 1}})
-    for (const SpillBackwardTiles &c : kChoices) {
+    for (const SpillBackwardTiles &c : kSpillBackwardChoices) {
       Problem p = problem(145, 267, 24, 32, {MaskKind::causal});
       p.batch = 2;
       p.heads = heads;
@@ -73,7 +73,7 @@ TEST_F(SpillBackward, HeadsShareKeys) {
 
 TEST_F(SpillBackward, AllWarpOrders) {
   ATTN_LONG_TEST();
-  for (const SpillBackwardTiles &c : kChoices)
+  for (const SpillBackwardTiles &c : kSpillBackwardChoices)
     for (WarpOrder order : {WarpOrder::forward, WarpOrder::reverse,
                             WarpOrder::shuffled, WarpOrder::shuffled}) {
       InterpreterOptions options;
@@ -111,7 +111,7 @@ TEST_F(SpillBackward, LeavesInPieces) {
 /// Sums of dQ wait between the strips that its rows see, and only between them.
 TEST_F(SpillBackward, StripsThatRowsSee) {
   ATTN_LONG_TEST();
-  for (const SpillBackwardTiles &c : kChoices) {
+  for (const SpillBackwardTiles &c : kSpillBackwardChoices) {
     check(problem(700, 900, 40, 24, {MaskKind::window, 150, 10}), c);
     check(problem(140, 1100, 40, 24, {MaskKind::causalBottomRight}), c);
     check(problem(140, 1100, 40, 24, {MaskKind::causal}), c);
@@ -119,7 +119,7 @@ TEST_F(SpillBackward, StripsThatRowsSee) {
 }
 
 TEST_F(SpillBackward, RowsThatSeeNothingHaveNoGradient) {
-  for (const SpillBackwardTiles &c : kChoices) {
+  for (const SpillBackwardTiles &c : kSpillBackwardChoices) {
     // The first 360 of 380 queries see none of the 20 keys; and the other way.
     check(problem(380, 20, 48, 32, {MaskKind::causalBottomRight}), c);
     check(problem(20, 380, 48, 32, {MaskKind::causal}), c);
@@ -149,7 +149,7 @@ TEST_F(SpillBackward, Scales) {
 
 TEST_F(SpillBackward, LargeScores) {
   ATTN_LONG_TEST();
-  for (const SpillBackwardTiles &c : kChoices)
+  for (const SpillBackwardTiles &c : kSpillBackwardChoices)
     for (DataType type : {DataType::bf16, DataType::f16})
       checkLargeScores(
           problem(180, 150, 32, 32, {MaskKind::causalBottomRight}, type), c);
@@ -158,7 +158,7 @@ TEST_F(SpillBackward, LargeScores) {
 /// Scores of about -200 everywhere: weights of keys that do not exist, with a
 /// score of 0, would be beyond all numbers.
 TEST_F(SpillBackward, RowsBehindTheEnd) {
-  for (const SpillBackwardTiles &c : kChoices) {
+  for (const SpillBackwardTiles &c : kSpillBackwardChoices) {
     GradientCase truth(problem(90, 300, 32, 32));
     for (size_t i = 0; i < truth.q.size(); i += 32)
       truth.q[i] = 2048;
@@ -173,7 +173,7 @@ TEST_F(SpillBackward, RowsBehindTheEnd) {
 /// but of none before: what is hidden has no dS, whatever dP is there.
 TEST_F(SpillBackward, NotANumberInAValue) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (const SpillBackwardTiles &c : kChoices) {
+  for (const SpillBackwardTiles &c : kSpillBackwardChoices) {
     GradientCase truth(problem(380, 380, 48, 32, {MaskKind::causal}));
     truth.v[337 * 32 + 5] = nan;
     truth.consultOracle();

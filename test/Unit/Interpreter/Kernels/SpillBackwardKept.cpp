@@ -17,10 +17,11 @@ namespace {
 constexpr bool kKept = true;
 /// One strip and several, and tiles of a gradient that are narrower than its
 /// rows, and wider.
-const SpillBackwardTiles kChoices[] = {{256, 256, 512, 2, 3, false, kKept},
-                                       {256, 64, 256, 1, 2, false, kKept},
-                                       {256, 256, 512, 2, 3, true, kKept},
-                                       {256, 64, 256, 1, 2, true, kKept}};
+const SpillBackwardTiles kSpillBackwardKeptChoices[] = {
+    {256, 256, 512, 2, 3, false, kKept},
+    {256, 64, 256, 1, 2, false, kKept},
+    {256, 256, 512, 2, 3, true, kKept},
+    {256, 64, 256, 1, 2, true, kKept}};
 
 class SpillBackwardKept : public BuiltGradient {
 protected:
@@ -40,7 +41,7 @@ protected:
 TEST_F(SpillBackwardKept, MasksAndRows) {
   ATTN_LONG_TEST();
   for (const Mask &mask : kMasks)
-    for (const SpillBackwardTiles &c : kChoices)
+    for (const SpillBackwardTiles &c : kSpillBackwardKeptChoices)
       for (auto [queries, keys] : {std::pair<int64_t, int64_t>{200, 301},
                                    {300, 200},
                                    {1, 130},
@@ -50,7 +51,7 @@ TEST_F(SpillBackwardKept, MasksAndRows) {
 }
 
 TEST_F(SpillBackwardKept, HeadDimensions) {
-  for (const SpillBackwardTiles &c : kChoices)
+  for (const SpillBackwardTiles &c : kSpillBackwardKeptChoices)
     for (auto [d, dv] : {std::pair<int64_t, int64_t>{72, 8},
                          {8, 136},
                          {200, 64},
@@ -63,7 +64,7 @@ TEST_F(SpillBackwardKept, HeadsShareKeys) {
   ATTN_LONG_TEST();
   for (auto [heads, kvHeads] :
        {std::pair<int64_t, int64_t>{3, 3}, {4, 2}, {4, 1}})
-    for (const SpillBackwardTiles &c : kChoices) {
+    for (const SpillBackwardTiles &c : kSpillBackwardKeptChoices) {
       Problem p = kept(145, 267, 24, 32, {MaskKind::causal});
       p.batch = 2;
       p.heads = heads;
@@ -89,7 +90,7 @@ TEST_F(SpillBackwardKept, AllWarpOrdersInPieces) {
 }
 
 TEST_F(SpillBackwardKept, RowsThatSeeNothingHaveNoGradient) {
-  for (const SpillBackwardTiles &c : kChoices) {
+  for (const SpillBackwardTiles &c : kSpillBackwardKeptChoices) {
     check(kept(380, 20, 48, 32, {MaskKind::causalBottomRight}), c);
     check(kept(20, 380, 48, 32, {MaskKind::causal}), c);
     check(kept(0, 40, 48, 32), c);
@@ -100,7 +101,7 @@ TEST_F(SpillBackwardKept, RowsThatSeeNothingHaveNoGradient) {
 
 TEST_F(SpillBackwardKept, GradientOfTheLseAndScales) {
   for (double scale : {-0.3, 0.0, 2.0})
-    for (const SpillBackwardTiles &c : kChoices) {
+    for (const SpillBackwardTiles &c : kSpillBackwardKeptChoices) {
       Problem p = kept(170, 350, 32, 32, {MaskKind::causal});
       p.dlse = true;
       GradientCase truth(p);
@@ -113,7 +114,7 @@ TEST_F(SpillBackwardKept, GradientOfTheLseAndScales) {
 /// As far as maxima are whole numbers (GroupSoftmax.h).
 TEST_F(SpillBackwardKept, LargeScores) {
   ATTN_LONG_TEST();
-  for (const SpillBackwardTiles &c : kChoices)
+  for (const SpillBackwardTiles &c : kSpillBackwardKeptChoices)
     for (DataType type : {DataType::bf16, DataType::f16})
       checkLargeScores(
           kept(180, 150, 32, 32, {MaskKind::causalBottomRight}, type), c,
@@ -122,7 +123,7 @@ TEST_F(SpillBackwardKept, LargeScores) {
 
 /// Scores of about -200 everywhere: rows behind the end have none of those.
 TEST_F(SpillBackwardKept, RowsBehindTheEnd) {
-  for (const SpillBackwardTiles &c : kChoices) {
+  for (const SpillBackwardTiles &c : kSpillBackwardKeptChoices) {
     GradientCase truth(kept(90, 300, 32, 32));
     for (size_t i = 0; i < truth.q.size(); i += 32)
       truth.q[i] = 2048;

@@ -17,9 +17,9 @@ using namespace attn;
 
 namespace {
 
-constexpr BlockOrder kOrders[] = {BlockOrder::inTurn, BlockOrder::oldestFirst,
-                                  BlockOrder::newestFirst,
-                                  BlockOrder::oneStarved, BlockOrder::shuffled};
+constexpr BlockOrder kBlockOrders[] = {
+    BlockOrder::inTurn, BlockOrder::oldestFirst, BlockOrder::newestFirst,
+    BlockOrder::oneStarved, BlockOrder::shuffled};
 
 class SpillBackwardMerged : public BuiltGradient {
 protected:
@@ -46,7 +46,7 @@ protected:
         ofHeads(problem(260, 420, 72, 136, {MaskKind::causal}), 3, 3));
     const SpillBackwardTiles c = {128, 128, 512, 3, 2, true};
     for (int64_t blocks : {3, 7, 24})
-      for (BlockOrder order : kOrders) {
+      for (BlockOrder order : kBlockOrders) {
         testing::TestPartResultArray failures;
         testing::ScopedFakeTestPartResultReporter reporter(
             testing::ScopedFakeTestPartResultReporter::
@@ -68,7 +68,7 @@ protected:
 TEST_F(SpillBackwardMerged, InAllBlockOrders) {
   ATTN_LONG_TEST();
   for (int64_t blocks : {1, 2, 5})
-    for (BlockOrder order : kOrders) {
+    for (BlockOrder order : kBlockOrders) {
       multiprocessors = blocks;
       check(ofHeads(problem(300, 420, 72, 136, {MaskKind::causal}), 4, 2),
             SpillBackwardTiles{256, 128, 256, 2, 2, true},
@@ -106,7 +106,7 @@ TEST_F(SpillBackwardMerged, RepeatsItsBits) {
   auto expected = run(truth, merged);
   EXPECT_EQ(expected["dv"], run(truth, apart)["dv"]);
   for (int64_t blocks : {3, 11})
-    for (BlockOrder order : kOrders) {
+    for (BlockOrder order : kBlockOrders) {
       multiprocessors = blocks;
       auto left = run(truth, merged, optionsOf(order, uint64_t(blocks)));
       for (const char *gradient : {"dq", "dk", "dv"})

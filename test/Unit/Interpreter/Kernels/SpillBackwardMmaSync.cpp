@@ -12,7 +12,7 @@ using namespace attn;
 
 namespace {
 
-struct Choice {
+struct SpillBackwardMmaSyncChoice {
   int64_t column = 128, strip = 256, heads = 2, bytes = 64, warps = 8,
           stages = 3;
 
@@ -28,7 +28,7 @@ struct Choice {
 
 /// Of one strip and several; tiles of a gradient narrower than its rows, and
 /// wider, in whole parts and not; warps of 16 and of 32 rows.
-const Choice kChoices[] = {
+const SpillBackwardMmaSyncChoice kSpillBackwardMmaSyncChoices[] = {
     {128, 512, 2, 64, 8, 3}, {64, 128, 1, 128, 4, 2}, {80, 256, 3, 64, 8, 4}};
 
 class SpillBackwardMmaSync : public GradientChecks {
@@ -37,7 +37,8 @@ protected:
 
   void checkAll(const Problem &p) {
     GradientCase truth(p);
-    for (const Choice &choice : kChoices)
+    for (const SpillBackwardMmaSyncChoice &choice :
+         kSpillBackwardMmaSyncChoices)
       check(truth, choice.of(p.dtype));
   }
 };
@@ -46,7 +47,7 @@ protected:
 
 TEST_F(SpillBackwardMmaSync, MasksAndRows) {
   ATTN_LONG_TEST();
-  for (const Choice &c : kChoices)
+  for (const SpillBackwardMmaSyncChoice &c : kSpillBackwardMmaSyncChoices)
     checkMasks({200, 300, 128}, 32, c);
 }
 
@@ -78,12 +79,13 @@ TEST_F(SpillBackwardMmaSync, HeadDimensions) {
 
 TEST_F(SpillBackwardMmaSync, HeadsShareKeys) {
   ATTN_LONG_TEST();
-  for (const Choice &c : kChoices)
+  for (const SpillBackwardMmaSyncChoice &c : kSpillBackwardMmaSyncChoices)
     checkHeads(problem(145, 267, 24, 32, {MaskKind::causal}), c);
 }
 
 TEST_F(SpillBackwardMmaSync, AllWarpOrders) {
-  for (const Choice &c : kChoices)
+  ATTN_LONG_TEST();
+  for (const SpillBackwardMmaSyncChoice &c : kSpillBackwardMmaSyncChoices)
     checkWarpOrders(problem(300, 390, 136, 72, {MaskKind::causal}), c);
 }
 
@@ -95,23 +97,24 @@ TEST_F(SpillBackwardMmaSync, StripsThatRowsSee) {
 }
 
 TEST_F(SpillBackwardMmaSync, RowsThatSeeNothingHaveNoGradient) {
-  for (const Choice &c : kChoices)
+  for (const SpillBackwardMmaSyncChoice &c : kSpillBackwardMmaSyncChoices)
     checkBlindRows(380, 48, c);
   checkAll(problem(0, 600, 48, 32));
 }
 
 TEST_F(SpillBackwardMmaSync, GradientOfTheLse) {
   checkGradientOfTheLse(problem(170, 350, 32, 32, {MaskKind::causal}),
-                        Choice());
+                        SpillBackwardMmaSyncChoice());
 }
 
 TEST_F(SpillBackwardMmaSync, Scales) {
-  checkScales(problem(160, 270, 32, 32, {MaskKind::causal}), Choice());
+  checkScales(problem(160, 270, 32, 32, {MaskKind::causal}),
+              SpillBackwardMmaSyncChoice());
 }
 
 TEST_F(SpillBackwardMmaSync, LargeScores) {
   ATTN_LONG_TEST();
-  for (const Choice &c : kChoices)
+  for (const SpillBackwardMmaSyncChoice &c : kSpillBackwardMmaSyncChoices)
     for (DataType type : {DataType::bf16, DataType::f16, DataType::f32})
       checkLargeScores(
           problem(170, 150, 32, 32, {MaskKind::causalBottomRight}, type),
@@ -119,12 +122,12 @@ TEST_F(SpillBackwardMmaSync, LargeScores) {
 }
 
 TEST_F(SpillBackwardMmaSync, RowsBehindTheEnd) {
-  for (const Choice &c : kChoices)
+  for (const SpillBackwardMmaSyncChoice &c : kSpillBackwardMmaSyncChoices)
     checkRowsBehindTheEnd(32, c);
 }
 
 TEST_F(SpillBackwardMmaSync, NotANumberInAValue) {
-  for (const Choice &c : kChoices)
+  for (const SpillBackwardMmaSyncChoice &c : kSpillBackwardMmaSyncChoices)
     for (DataType type : {DataType::bf16, DataType::f32})
       checkNotANumber(337, problem(380, 380, 48, 32, {MaskKind::causal}, type),
                       c.of(type));
@@ -135,8 +138,9 @@ TEST_F(SpillBackwardMmaSync, RandomProblems) {
     auto draw = [&](int64_t least, int64_t most) {
       return random.number(least, most);
     };
-    Choice c = {16 * draw(1, 16), 128 * draw(1, 4), draw(1, 3),
-                64 * draw(1, 2),  4 * draw(1, 2),   draw(2, 4)};
+    SpillBackwardMmaSyncChoice c = {16 * draw(1, 16), 128 * draw(1, 4),
+                                    draw(1, 3),       64 * draw(1, 2),
+                                    4 * draw(1, 2),   draw(2, 4)};
     return {draw(1, 300), draw(1, 500), draw(1, 150), draw(1, 150), c};
   });
 }

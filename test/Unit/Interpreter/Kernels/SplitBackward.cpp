@@ -11,7 +11,7 @@ using namespace attn;
 
 namespace {
 
-struct Choice {
+struct SplitBackwardChoice {
   int64_t query = 32, keyBlock = 32, queryWarps = 2, key = 32, queryBlock = 32,
           keyWarps = 2, stages = 2, separate = 0;
 
@@ -27,8 +27,8 @@ struct Choice {
   }
 };
 
-Choice withStages(int64_t stages) {
-  Choice c;
+SplitBackwardChoice withStages(int64_t stages) {
+  SplitBackwardChoice c;
   c.stages = stages;
   return c;
 }
@@ -52,7 +52,7 @@ TEST_F(SplitBackward, FewQueriesWhoseGradientCancels) {
     for (int64_t rows : {1, 2, 4})
       for (uint64_t seed = 0; seed < 25; ++seed) {
         Problem p = problem(rows, rows, 16, 24, {MaskKind::causal}, type);
-        check(GradientCase(p, seed), Choice());
+        check(GradientCase(p, seed), SplitBackwardChoice());
       }
 }
 
@@ -64,7 +64,7 @@ TEST_F(SplitBackward, HeadDimensions) {
                          {17, 65},
                          {96, 128},
                          {128, 96}}) {
-      Choice c;
+      SplitBackwardChoice c;
       c.separate = separate;
       check(problem(50, 60, d, dv, {MaskKind::causal}, DataType::f16), c);
     }
@@ -79,7 +79,7 @@ TEST_F(SplitBackward, TilesAndWarps) {
   for (int64_t rows : {16, 32})
     for (int64_t warps : {1, 2, 4})
       for (int64_t block : {16, 48, 64}) {
-        Choice c;
+        SplitBackwardChoice c;
         c.query = c.key = rows * warps;
         c.queryWarps = c.keyWarps = warps;
         c.keyBlock = block;
@@ -92,7 +92,7 @@ TEST_F(SplitBackward, TilesAndWarps) {
 
 TEST_F(SplitBackward, AllWarpOrders) {
   for (int64_t stages : {1, 2, 3}) {
-    Choice c = withStages(stages);
+    SplitBackwardChoice c = withStages(stages);
     c.query = c.key = 64;
     c.queryWarps = c.keyWarps = 4;
     Problem p = problem(100, 120, 48, 32, {MaskKind::causal});
@@ -107,11 +107,13 @@ TEST_F(SplitBackward, RowsThatSeeNothingHaveNoGradient) {
 }
 
 TEST_F(SplitBackward, GradientOfTheLse) {
-  checkGradientOfTheLse(problem(70, 50, 32, 32, {MaskKind::causal}), Choice());
+  checkGradientOfTheLse(problem(70, 50, 32, 32, {MaskKind::causal}),
+                        SplitBackwardChoice());
 }
 
 TEST_F(SplitBackward, Scales) {
-  checkScales(problem(60, 70, 32, 32, {MaskKind::causal}), Choice());
+  checkScales(problem(60, 70, 32, 32, {MaskKind::causal}),
+              SplitBackwardChoice());
 }
 
 TEST_F(SplitBackward, LargeScores) {
@@ -123,7 +125,8 @@ TEST_F(SplitBackward, LargeScores) {
 }
 
 TEST_F(SplitBackward, NotANumberInAValue) {
-  checkNotANumber(37, problem(80, 80, 48, 32, {MaskKind::causal}), Choice());
+  checkNotANumber(37, problem(80, 80, 48, 32, {MaskKind::causal}),
+                  SplitBackwardChoice());
 }
 
 TEST_F(SplitBackward, RandomProblems) {
@@ -131,7 +134,7 @@ TEST_F(SplitBackward, RandomProblems) {
     auto draw = [&](int64_t least, int64_t most) {
       return random.number(least, most);
     };
-    Choice c;
+    SplitBackwardChoice c;
     c.queryWarps = draw(1, 4);
     c.query = c.queryWarps * 16 * draw(1, 2);
     c.keyWarps = draw(1, 4);

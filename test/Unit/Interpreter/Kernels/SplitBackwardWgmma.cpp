@@ -13,13 +13,14 @@ using namespace attn;
 
 namespace {
 
-using Choice = SplitBackwardTiles;
+using SplitBackwardWgmmaChoice = SplitBackwardTiles;
 
-const Choice kChoices[] = {{128, 64, 128, 64, 0, 2, 1},
-                           {128, 64, 128, 64, 1, 2, 1},
-                           {64, 128, 128, 128, 0, 3, 2},
-                           {128, 128, 64, 128, 1, 1, 3},
-                           {64, 64, 64, 64, 0, 4, 4}};
+const SplitBackwardWgmmaChoice kSplitBackwardWgmmaChoices[] = {
+    {128, 64, 128, 64, 0, 2, 1},
+    {128, 64, 128, 64, 1, 2, 1},
+    {64, 128, 128, 128, 0, 3, 2},
+    {128, 128, 64, 128, 1, 1, 3},
+    {64, 64, 64, 64, 0, 4, 4}};
 
 class SplitBackwardWgmma : public GradientChecks {
 protected:
@@ -30,7 +31,7 @@ protected:
 
 TEST_F(SplitBackwardWgmma, MasksAndRows) {
   ATTN_LONG_TEST();
-  for (const Choice &c : kChoices)
+  for (const SplitBackwardWgmmaChoice &c : kSplitBackwardWgmmaChoices)
     checkMasks({200, 300, 128}, 32, c);
 }
 
@@ -43,13 +44,13 @@ TEST_F(SplitBackwardWgmma, HeadDimensions) {
                          {96, 128},
                          {128, 64},
                          {128, 128}}) {
-      Choice c;
+      SplitBackwardWgmmaChoice c;
       c.separate = separate;
       check(problem(90, 140, d, dv, {MaskKind::causal}, DataType::f16), c);
     }
   for (auto [d, dv] :
        {std::pair<int64_t, int64_t>{256, 256}, {136, 256}, {192, 128}}) {
-    Choice c;
+    SplitBackwardWgmmaChoice c;
     c.separate = 1;
     check(problem(150, 140, d, dv, {MaskKind::causal}), c);
   }
@@ -57,44 +58,47 @@ TEST_F(SplitBackwardWgmma, HeadDimensions) {
 
 TEST_F(SplitBackwardWgmma, HeadsShareKeys) {
   ATTN_LONG_TEST();
-  for (const Choice &c : kChoices)
+  for (const SplitBackwardWgmmaChoice &c : kSplitBackwardWgmmaChoices)
     checkHeads(problem(145, 167, 24, 32, {MaskKind::causal}), c);
 }
 
 TEST_F(SplitBackwardWgmma, AllWarpOrders) {
   Problem p = problem(300, 420, 48, 32, {MaskKind::causal});
   p.heads = 2;
-  for (const Choice &c : kChoices)
+  for (const SplitBackwardWgmmaChoice &c : kSplitBackwardWgmmaChoices)
     checkWarpOrders(p, c);
 }
 
 TEST_F(SplitBackwardWgmma, RowsThatSeeNothingHaveNoGradient) {
-  for (const Choice &c : kChoices)
+  for (const SplitBackwardWgmmaChoice &c : kSplitBackwardWgmmaChoices)
     checkBlindRows(180, 48, c);
 }
 
 TEST_F(SplitBackwardWgmma, GradientOfTheLse) {
-  checkGradientOfTheLse(problem(70, 150, 32, 32, {MaskKind::causal}), Choice());
+  checkGradientOfTheLse(problem(70, 150, 32, 32, {MaskKind::causal}),
+                        SplitBackwardWgmmaChoice());
 }
 
 TEST_F(SplitBackwardWgmma, Scales) {
-  checkScales(problem(160, 170, 32, 32, {MaskKind::causal}), Choice());
+  checkScales(problem(160, 170, 32, 32, {MaskKind::causal}),
+              SplitBackwardWgmmaChoice());
 }
 
 TEST_F(SplitBackwardWgmma, LargeScores) {
-  for (const Choice &c : kChoices)
+  for (const SplitBackwardWgmmaChoice &c : kSplitBackwardWgmmaChoices)
     for (DataType type : {DataType::bf16, DataType::f16})
       checkLargeScores(
           problem(180, 150, 32, 32, {MaskKind::causalBottomRight}, type), c);
 }
 
 TEST_F(SplitBackwardWgmma, RowsBehindTheEnd) {
-  for (const Choice &c : kChoices)
+  for (const SplitBackwardWgmmaChoice &c : kSplitBackwardWgmmaChoices)
     checkRowsBehindTheEnd(32, c);
 }
 
 TEST_F(SplitBackwardWgmma, NotANumberInAValue) {
-  checkNotANumber(137, problem(180, 180, 48, 32, {MaskKind::causal}), Choice());
+  checkNotANumber(137, problem(180, 180, 48, 32, {MaskKind::causal}),
+                  SplitBackwardWgmmaChoice());
 }
 
 TEST_F(SplitBackwardWgmma, RandomProblems) {
@@ -102,7 +106,7 @@ TEST_F(SplitBackwardWgmma, RandomProblems) {
     auto draw = [&](int64_t least, int64_t most) {
       return random.number(least, most);
     };
-    Choice c;
+    SplitBackwardWgmmaChoice c;
     c.query = 64 * draw(1, 2);
     c.keyBlock = 64 * draw(1, 2);
     c.key = 64 * draw(1, 2);

@@ -11,7 +11,7 @@ using namespace attn;
 namespace {
 class StreamedQuery : public BuiltKernel {};
 
-struct Choice {
+struct StreamedQueryChoice {
   int64_t query = 32, key = 32, slice = 32, piece = 16, stages = 2, warps = 2,
           across = 1;
 
@@ -24,8 +24,8 @@ struct Choice {
 } // namespace
 
 /// One warp to a row, and two or four.
-static Choice choice(int64_t across, int64_t stages) {
-  Choice c;
+static StreamedQueryChoice choice(int64_t across, int64_t stages) {
+  StreamedQueryChoice c;
   c.key = std::max<int64_t>(32, 16 * across);
   c.warps = 2 * across;
   c.across = across;
@@ -59,7 +59,7 @@ TEST_F(StreamedQuery, HeadDimensions) {
 }
 
 TEST_F(StreamedQuery, WideHeads) {
-  Choice c = choice(4, 2);
+  StreamedQueryChoice c = choice(4, 2);
   c.key = 64;
   c.slice = 64;
   c.piece = 32;
@@ -83,7 +83,7 @@ TEST_F(StreamedQuery, UnitsAndStages) {
     for (int64_t across : {1, 2})
       for (int64_t d : {32, 64, 96})
         for (int64_t pieces : {1, 2, 3}) {
-          Choice c = choice(across, stages);
+          StreamedQueryChoice c = choice(across, stages);
           c.key = 96;
           c.piece = 96 / pieces;
           for (int64_t keys : {90, 100, 20, 300})
@@ -99,7 +99,7 @@ TEST_F(StreamedQuery, AllWarpOrders) {
         InterpreterOptions options;
         options.order = order;
         options.seed += 17;
-        Choice c = choice(across, stages);
+        StreamedQueryChoice c = choice(across, stages);
         c.key = 64;
         check(oneHead(100, 120, 96, 80, {MaskKind::causal}), c, options);
       }
@@ -137,7 +137,7 @@ TEST_F(StreamedQuery, RandomProblems) {
                           {MaskKind::causalBottomRight},
                           {MaskKind::window, draw(0, 100), draw(0, 50)},
                           {MaskKind::prefix, 0, 0, draw(0, 100)}};
-    Choice c;
+    StreamedQueryChoice c;
     c.across = int64_t(1) << draw(0, 2);
     int64_t groups = draw(1, 3), strip = 16 * draw(1, 2);
     c.warps = groups * c.across;

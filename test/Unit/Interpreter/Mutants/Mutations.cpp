@@ -19,7 +19,7 @@ using namespace attn;
 namespace {
 /// What a step does for others: it waits for them, tells them, both, or it
 /// touches memory and neither waits nor tells.
-enum class Role { waits, tells, both, touches };
+enum class OpRole { waits, tells, both, touches };
 } // namespace
 
 /// Whether the op starts a copy that comes at any time: two such have no order.
@@ -29,21 +29,21 @@ static bool startsCopy(Operation *op) {
 }
 
 /// The role of an op that is a step itself.
-static std::optional<Role> roleOf(Operation *op) {
-  return llvm::TypeSwitch<Operation *, std::optional<Role>>(op)
+static std::optional<OpRole> roleOf(Operation *op) {
+  return llvm::TypeSwitch<Operation *, std::optional<OpRole>>(op)
       .Case<tile::WaitGroupOp, tile::MbarrierWaitOp, tile::TmaStoreWaitOp,
             tile::WgmmaWaitOp, tile::AwaitOp, tile::PopOp>(
-          [](auto) { return Role::waits; })
+          [](auto) { return OpRole::waits; })
       .Case<tile::CommitGroupOp, tile::MbarrierArriveOp, tile::BarArriveOp,
-            tile::PublishOp, tile::CountOp>([](auto) { return Role::tells; })
+            tile::PublishOp, tile::CountOp>([](auto) { return OpRole::tells; })
       .Case<tile::BarrierOp, tile::BarSyncOp, tile::FenceAsyncOp, tile::PushOp>(
-          [](auto) { return Role::both; })
+          [](auto) { return OpRole::both; })
       .Case<tile::CopyAsyncOp, tile::LoadMatrixOp, tile::StoreMatrixOp,
             tile::CopyOutOp, tile::TmaLoadOp, tile::TmaStoreOp, tile::WgmmaOp,
             tile::StoreRegistersOp, tile::LoadRegistersOp, tile::PutRegistersOp,
             tile::GetRegistersOp, tile::StoreTransposedOp, tile::GetColumnsOp,
             tile::LoadWordsOp, tile::AddWordsOp, tile::StoreWordsOp>(
-          [](auto) { return Role::touches; })
+          [](auto) { return OpRole::touches; })
       .Default([](Operation *) { return std::nullopt; });
 }
 
@@ -90,19 +90,19 @@ static SmallVector<Operation *> stepsOf(Operation *op) {
 
 /// Why there is no less order when `first` comes behind `second`; or nothing.
 static std::string whyMoreOf(Operation *first, Operation *second) {
-  Role a = *roleOf(first), b = *roleOf(second);
+  OpRole a = *roleOf(first), b = *roleOf(second);
   if (isWaitFor(second, first))
     return "";
   if (startsCopy(first) && startsCopy(second))
     return "copies are started in any order";
-  if (a == b && (a == Role::waits || a == Role::tells))
-    return a == Role::waits ? "waits come in any order"
-                            : "what is told is told in any order";
-  if (a == Role::touches && b == Role::waits)
+  if (a == b && (a == OpRole::waits || a == OpRole::tells))
+    return a == OpRole::waits ? "waits come in any order"
+                              : "what is told is told in any order";
+  if (a == OpRole::touches && b == OpRole::waits)
     return "it waits before more accesses";
-  if (a == Role::tells && b == Role::touches)
+  if (a == OpRole::tells && b == OpRole::touches)
     return "it tells of more accesses";
-  if (a == Role::tells && b == Role::waits)
+  if (a == OpRole::tells && b == OpRole::waits)
     return "it waits before it tells";
   return "";
 }
@@ -147,7 +147,7 @@ static bool drop(Operation *op, std::string &) {
 /// Whether it touches memory, and so do all steps inside, and none orders it.
 static bool onlyTouches(Operation *op) {
   return llvm::all_of(stepsOf(op), [](Operation *step) {
-    return *roleOf(step) == Role::touches;
+    return *roleOf(step) == OpRole::touches;
   });
 }
 

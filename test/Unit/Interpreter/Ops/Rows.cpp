@@ -9,10 +9,10 @@
 using namespace attn;
 
 namespace {
-class Rows : public Ops {};
+class RowOps : public Ops {};
 } // namespace
 
-TEST_F(Rows, RowReduceAndCombine) {
+TEST_F(RowOps, RowReduceAndCombine) {
   kernel(R"(
   %s = tile.map -> !acc {
   ^bb0(%r: i32, %c: i32):
@@ -48,7 +48,7 @@ TEST_F(Rows, RowReduceAndCombine) {
   }
 }
 
-TEST_F(Rows, RowMaxPassesOverNaN) {
+TEST_F(RowOps, RowMaxPassesOverNaN) {
   kernel(R"(
   %s = tile.map -> !acc {
   ^bb0(%r: i32, %c: i32):
@@ -67,7 +67,7 @@ TEST_F(Rows, RowMaxPassesOverNaN) {
   EXPECT_TRUE(std::isnan(floats(f + 64, 1)[0]));
 }
 
-TEST_F(Rows, RowMaxInParts) {
+TEST_F(RowOps, RowMaxInParts) {
   // Lane l of four holds columns 2l and 2l + 1 of every eight.
   kernel(R"(
   %s = tile.map -> !acc {
@@ -95,7 +95,7 @@ TEST_F(Rows, RowMaxInParts) {
   }
 }
 
-TEST_F(Rows, KeepColumns) {
+TEST_F(RowOps, KeepColumns) {
   // Row r keeps the columns r - 4 .. r - 1: row 0 none, row 2 the first two.
   kernel(R"(
   %up = tile.map -> !acc {
@@ -139,7 +139,7 @@ TEST_F(Rows, KeepColumns) {
   }
 }
 
-TEST_F(Rows, AnyAbove) {
+TEST_F(RowOps, AnyAbove) {
   // Row 7 is the only one with 30; NaN is not above anything.
   kernel(R"(
   %s = tile.map -> !acc {

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "Harness/KernelTest.h"
+#include "Harness/SpecialValues.h"
 
 #include <cmath>
-#include <limits>
 
 using namespace attn;
 
@@ -98,8 +98,6 @@ private:
   }
 };
 } // namespace
-
-static const float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 TEST_F(Scalars, Integers) {
   const Row rows[] = {

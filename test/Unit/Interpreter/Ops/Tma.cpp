@@ -444,3 +444,12 @@ TEST_F(Tma, WhatTmaAsksOfAnArray) {
             "expects argument 0 to be a value of type "
             "'!tile.tensor_map<64x64xbf16>', but got one of another type");
 }
+
+#undef LOAD_AT
+#undef AWAIT
+#undef STORE_AT
+#undef STORE_BACK
+#undef READ
+#undef USE
+#undef BACK
+#undef TWICE

@@ -160,7 +160,7 @@ protected:
 static const char *const kFence = "tile.fence_async // fence";
 static const char *const kAwaitStored =
     "tile.mbarrier_wait %stored[%slot] parity %parity : !bars // await stored";
-static const char *const kWait = "tile.tma_store_wait 0 // wait";
+static const char *const kStoreWait = "tile.tma_store_wait 0 // wait";
 static const char *const kHandBack =
     "tile.mbarrier_arrive %free[%slot] : !bars // hand back";
 static const char *const kTell =
@@ -252,7 +252,8 @@ TEST_F(Words, SomebodyFencesOnTheWay) {
 //===----------------------------------------------------------------------===//
 
 TEST_F(Words, TheStagingIsHandedBackTooEarly) {
-  kernel({{kHandBack, ""}, {kWait, std::string(kHandBack) + "\n" + kWait}});
+  kernel({{kHandBack, ""},
+          {kStoreWait, std::string(kHandBack) + "\n" + kStoreWait}});
   expectOneOf({"expects warp 1 to have waited for its asynchronous read of "
                "bytes 0 to 1023 of buffer 'staging'",
                "expects warp 1 to have waited for its asynchronous read of "
@@ -273,8 +274,9 @@ TEST_F(Words, TheStagingIsNotAwaited) {
 }
 
 TEST_F(Words, NobodyWaitsForTheAddition) {
-  kernel(
-      {{kWait, "// "}, {kHandBack, ""}, {"tile.mbarrier_wait %free", "// "}});
+  kernel({{kStoreWait, "// "},
+          {kHandBack, ""},
+          {"tile.mbarrier_wait %free", "// "}});
   expectOneOf({"expects every store to be waited for, but got one in flight",
                "expects warp 1 to have waited for its asynchronous read of ",
                "before they are overwritten, but got none",

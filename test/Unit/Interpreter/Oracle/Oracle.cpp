@@ -2,6 +2,7 @@
 
 #include "attn/Interpreter/Oracle.h"
 #include "Harness/Normals.h"
+#include "Harness/SpecialValues.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,11 +10,7 @@
 #include <limits>
 #include <vector>
 
-using namespace attn::oracle;
-
-static constexpr double kInfinity = std::numeric_limits<double>::infinity();
-static constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-static constexpr int64_t kFar = 1 << 30;
+namespace attn::oracle {
 
 namespace {
 /// A problem with row-major arrays.
@@ -190,3 +187,5 @@ TEST(Oracle, ThreadsDoNotMatter) {
   EXPECT_EQ(one.o, many.o);
   EXPECT_EQ(one.lse, many.lse);
 }
+
+} // namespace attn::oracle

@@ -1,29 +1,26 @@
 //===- OracleGradients.cpp - Are the oracle's gradients derivatives? ------===//
 
 #include "Harness/Normals.h"
+#include "Harness/SpecialValues.h"
 #include "attn/Interpreter/Oracle.h"
 
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
-#include <limits>
 #include <numeric>
 #include <vector>
 
-using namespace attn::oracle;
-
-static constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-static constexpr int64_t kFar = 1 << 30;
+namespace attn::oracle {
 
 namespace {
 /// A problem with row-major arrays, and a loss that is linear in O and LSE:
 /// the sum of dO * O and of dLSE * LSE.
-struct Case {
+struct LossCase {
   Problem p;
   std::vector<float> q, k, v, dO, dlse;
   std::vector<double> dq, dk, dv;
 
-  explicit Case(Problem problem)
+  explicit LossCase(Problem problem)
       : p(problem), q(p.batch * p.heads * p.queries * p.headDim),
         k(p.batch * p.kvHeads * p.keys * p.headDim),
         v(p.batch * p.kvHeads * p.keys * p.headDimV),
@@ -105,7 +102,7 @@ struct Case {
 /// One query of 1, keys 0 and ln 3 of values 4 and 8: P is 1/4 and 3/4, O is 7,
 /// and dS is 1/4 (4 - 7) and 3/4 (8 - 7).
 TEST(OracleGradients, TheExampleOfTheHeader) {
-  Case c({1, 1, 1, 1, 2, 1, 1, -kFar, kFar, 1.0});
+  LossCase c({1, 1, 1, 1, 2, 1, 1, -kFar, kFar, 1.0});
   c.q = {1};
   c.k = {0, std::log(3.0f)};
   c.v = {4, 8};
@@ -136,7 +133,7 @@ TEST(OracleGradients, AreDerivatives) {
   for (auto [first, last] : bands)
     for (bool hasDlse : {false, true})
       for (auto [queries, keys] : {std::pair(1, 1), {4, 7}, {6, 3}}) {
-        Case c({2, 4, 2, queries, keys, 3, 5, first, last, 0.7});
+        LossCase c({2, 4, 2, queries, keys, 3, 5, first, last, 0.7});
         c.randomise();
         c.expectDerivatives(hasDlse, 1);
       }
@@ -144,7 +141,7 @@ TEST(OracleGradients, AreDerivatives) {
 
 /// By their definition, pair by pair.
 TEST(OracleGradients, SizesAreNormsOfTerms) {
-  Case c({2, 4, 2, 37, 150, 3, 5, -60, 40, -0.7});
+  LossCase c({2, 4, 2, 37, 150, 3, 5, -60, 40, -0.7});
   c.randomise();
   const Problem &p = c.p;
   std::vector<double> o(c.dO.size()), lse(c.dlse.size());
@@ -183,7 +180,7 @@ TEST(OracleGradients, SizesAreNormsOfTerms) {
 
 /// Of one key all of dP goes away, and what rounds it does not.
 TEST(OracleGradients, SizesDoNotCancel) {
-  Case c({1, 1, 1, 1, 1, 2, 3, -kFar, kFar, 0.5});
+  LossCase c({1, 1, 1, 1, 1, 2, 3, -kFar, kFar, 0.5});
   c.q = {3, 4};
   c.k = {6, 8};
   c.v = {1, -2, 1};
@@ -200,16 +197,16 @@ TEST(OracleGradients, SizesDoNotCancel) {
 TEST(OracleGradients, OfManyRows) {
   for (auto [queries, keys] : {std::pair(37, 150), {150, 37}})
     for (int64_t last : {int64_t(5), kFar}) {
-      Case c({1, 2, 1, queries, keys, 4, 3, -60, last, -0.3});
+      LossCase c({1, 2, 1, queries, keys, 4, 3, -60, last, -0.3});
       c.randomise();
       c.expectDerivatives(true, 29);
     }
 }
 
 TEST(OracleGradients, WhatIsNotSeenTakesNoPart) {
-  Case clean({1, 1, 1, 40, 40, 8, 8, -kFar, -1, 1.0});
+  LossCase clean({1, 1, 1, 40, 40, 8, 8, -kFar, -1, 1.0});
   clean.randomise();
-  Case dirty = clean;
+  LossCase dirty = clean;
   clean.run();
   // Query 0 sees nothing, and key 39 is not seen.
   for (int64_t c = 0; c < 8; ++c) {
@@ -230,7 +227,7 @@ TEST(OracleGradients, WhatIsNotSeenTakesNoPart) {
 }
 
 TEST(OracleGradients, NaNStaysWithWhoSeesIt) {
-  Case c({1, 1, 1, 40, 40, 8, 8, 0, 3, 1.0});
+  LossCase c({1, 1, 1, 40, 40, 8, 8, 0, 3, 1.0});
   c.randomise();
   c.k[20 * 8] = kNaN; // seen by queries 17 to 20, which see keys 17 to 23
   c.run();
@@ -242,9 +239,9 @@ TEST(OracleGradients, NaNStaysWithWhoSeesIt) {
 }
 
 TEST(OracleGradients, OnlyOfChosenHeads) {
-  Case all({2, 4, 2, 9, 11, 3, 2, -kFar, 0, 1.0});
+  LossCase all({2, 4, 2, 9, 11, 3, 2, -kFar, 0, 1.0});
   all.randomise();
-  Case some = all;
+  LossCase some = all;
   all.run();
   for (std::vector<double> *array : {&some.dq, &some.dk, &some.dv})
     std::fill(array->begin(), array->end(), 5.0);
@@ -258,12 +255,12 @@ TEST(OracleGradients, OnlyOfChosenHeads) {
 }
 
 TEST(OracleGradients, NothingGivesNothing) {
-  Case keyless({1, 1, 1, 3, 0, 2, 2, -kFar, kFar, 1.0});
+  LossCase keyless({1, 1, 1, 3, 0, 2, 2, -kFar, kFar, 1.0});
   keyless.randomise();
   std::fill(keyless.dq.begin(), keyless.dq.end(), 5.0);
   keyless.run();
   EXPECT_EQ(keyless.dq, std::vector<double>(6, 0.0));
-  Case unasked({1, 1, 1, 0, 3, 2, 2, -kFar, kFar, 1.0});
+  LossCase unasked({1, 1, 1, 0, 3, 2, 2, -kFar, kFar, 1.0});
   unasked.randomise();
   std::fill(unasked.dk.begin(), unasked.dk.end(), 5.0);
   unasked.run();
@@ -271,12 +268,14 @@ TEST(OracleGradients, NothingGivesNothing) {
 }
 
 TEST(OracleGradients, ThreadsDoNotMatter) {
-  Case one({1, 3, 1, 100, 90, 16, 16, -kFar, 0, 1.0});
+  LossCase one({1, 3, 1, 100, 90, 16, 16, -kFar, 0, 1.0});
   one.randomise();
-  Case many = one;
+  LossCase many = one;
   one.run(true, 1);
   many.run(true, 7);
   EXPECT_EQ(one.dq, many.dq);
   EXPECT_EQ(one.dk, many.dk);
   EXPECT_EQ(one.dv, many.dv);
 }
+
+} // namespace attn::oracle

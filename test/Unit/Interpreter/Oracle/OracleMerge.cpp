@@ -1,17 +1,14 @@
 //===- OracleMerge.cpp - Does the oracle tell the truth of merges? --------===//
 
 #include "Harness/Normals.h"
+#include "Harness/SpecialValues.h"
 #include "attn/Interpreter/Oracle.h"
 
 #include <cmath>
 #include <gtest/gtest.h>
-#include <limits>
 #include <vector>
 
-using namespace attn::oracle;
-
-static constexpr double kInfinity = std::numeric_limits<double>::infinity();
-static constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+namespace attn::oracle {
 
 static Array rowMajor(const std::vector<float> &data, const Rows &rows) {
   int64_t ofHead = rows.queries * rows.columns;
@@ -117,3 +114,5 @@ TEST(OracleMerge, GradientsAreDifferences) {
     EXPECT_NEAR(dLse[0], difference(lse[part][0]), 1e-4);
   }
 }
+
+} // namespace attn::oracle

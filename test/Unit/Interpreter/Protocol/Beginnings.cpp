@@ -171,3 +171,5 @@ TEST_F(Beginnings, AFlagThatHeldAnythingBegins) {
   kernel({{" {begins}", ""}});
   expectOneOf({kHeldAnything});
 }
+
+#undef BEGUN

@@ -232,3 +232,6 @@ TEST_F(Clusters, MutantsAreKilled) {
       [&](const InterpreterOptions &options) { return shares(options); },
       [&] { return summed(); });
 }
+
+#undef BACK
+#undef LOAD

@@ -259,3 +259,7 @@ TEST_F(Counts, EveryWarpDrawsOnce) {
                "expects to await 2 in flag 0 before warp ",
                "this one waits for flag 0 to be 2, where 0 is published"});
 }
+
+#undef WAIT
+#undef COUNT
+#undef AWAIT

@@ -236,3 +236,8 @@ TEST_F(Groups, MutantsAreKilled) {
       [&](const InterpreterOptions &options) { return exchanges(options); },
       [] { return true; });
 }
+
+#undef PUBLISH
+#undef AWAIT
+#undef WAIT
+#undef WRITTEN

@@ -131,3 +131,6 @@ TEST_F(Mbarriers, SlotsOfTheRing) {
             "tile.mbarrier_wait %full[%minus] parity %c1 : !slots // HERE");
   expectBreach("expects slots 0 to 1 of 'full', but got -1");
 }
+
+#undef STORE
+#undef LOAD

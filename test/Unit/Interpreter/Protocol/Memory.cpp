@@ -5,7 +5,7 @@
 using namespace attn;
 
 namespace {
-class Memory : public KernelTest {
+class MemoryAccess : public KernelTest {
 protected:
   void kernel(const std::string &body) {
     parse(R"(
@@ -47,7 +47,7 @@ static const char *const kCopy = R"(
   tile.commit_group
   tile.wait_group 0)";
 
-TEST_F(Memory, ReadBehindAnArray) {
+TEST_F(MemoryAccess, ReadBehindAnArray) {
   kernel(kCopy);
   EXPECT_TRUE(run(arguments(16, 0, 16)));
   EXPECT_TRUE(run(arguments(17, 0, 16))) << "rows that nobody reads";
@@ -56,12 +56,12 @@ TEST_F(Memory, ReadBehindAnArray) {
               "at offset 496 in row 15 (warp 0 of block 0, 0, 0)");
 }
 
-TEST_F(Memory, ReadBeforeAnArray) {
+TEST_F(MemoryAccess, ReadBeforeAnArray) {
   kernel(kCopy);
   expectError(arguments(16, -16, 16), "32 bytes at offset -32 in row 0");
 }
 
-TEST_F(Memory, ReadOfUninitialisedBytes) {
+TEST_F(MemoryAccess, ReadOfUninitialisedBytes) {
   kernel(kCopy);
   uint64_t address = allocateUninitialised(512);
   std::vector<uint8_t> zeros(500);
@@ -72,21 +72,21 @@ TEST_F(Memory, ReadOfUninitialisedBytes) {
               "at offset 500 in row 15");
 }
 
-TEST_F(Memory, MisalignedBase) {
+TEST_F(MemoryAccess, MisalignedBase) {
   kernel(kCopy);
   expectError(arguments(8, 4, 16),
               "expects rows at multiples of 16 bytes, but got row 0 at address "
               "68719476744");
 }
 
-TEST_F(Memory, MisalignedStride) {
+TEST_F(MemoryAccess, MisalignedStride) {
   kernel(kCopy);
   expectError(
       arguments(8, 0, 20),
       "expects rows at multiples of 16 bytes, but got row 1 at address");
 }
 
-TEST_F(Memory, WriteBehindAnArray) {
+TEST_F(MemoryAccess, WriteBehindAnArray) {
   kernel("tile.store_row %row to %out[%c1] // HERE\n"
          " : !tile.row<16xf32> to !out");
   EXPECT_TRUE(run(arguments(16, 0, 16)));
@@ -95,7 +95,7 @@ TEST_F(Memory, WriteBehindAnArray) {
               "offset 64 in row 16");
 }
 
-TEST_F(Memory, RowsOfAViewThatHasNone) {
+TEST_F(MemoryAccess, RowsOfAViewThatHasNone) {
   // Lanes behind the last row would read it.
   kernel("tile.row_dot %a, %a[%c0] // HERE\n"
          " : !in, !in -> !tile.row<16xf32>");
@@ -104,7 +104,7 @@ TEST_F(Memory, RowsOfAViewThatHasNone) {
               "expects a view with a row to read, but got one of 0 rows");
 }
 
-TEST_F(Memory, CopyOutBehindAnArray) {
+TEST_F(MemoryAccess, CopyOutBehindAnArray) {
   kernel(R"(
   %t = tile.alloc "t" : !tile.smem<16x16xbf16>
   tile.store_matrix %acc to %t[%c0] : !acc to !tile.smem<16x16xbf16>
@@ -114,13 +114,13 @@ TEST_F(Memory, CopyOutBehindAnArray) {
   expectError(arguments(17, 0, 16), "32 bytes at offset 512 in row 16");
 }
 
-TEST_F(Memory, StageOutsideABuffer) {
+TEST_F(MemoryAccess, StageOutsideABuffer) {
   kernel("tile.copy_async %a[%c0] to %s[%c2] : !in to !buf // HERE");
   expectError(arguments(16, 0, 16), "expects stages 0 to 1 of buffer 'strip', "
                                     "but got 2 to 2");
 }
 
-TEST_F(Memory, RowsOutsideABuffer) {
+TEST_F(MemoryAccess, RowsOutsideABuffer) {
   kernel("%x = tile.load_matrix %s[%c0, %c8, %c0] : !buf -> !frag // HERE");
   expectError(arguments(16, 0, 16), "expects rows 0 to 15 of buffer 'strip', "
                                     "but got 8 to 23");
@@ -130,13 +130,13 @@ TEST_F(Memory, RowsOutsideABuffer) {
   expectError(arguments(16, 0, 16), "but got 8 to 23");
 }
 
-TEST_F(Memory, ColumnsOutsideABuffer) {
+TEST_F(MemoryAccess, ColumnsOutsideABuffer) {
   kernel("%x = tile.load_matrix %s[%c0, %c0, %c8] : !buf -> !frag // HERE");
   expectError(arguments(16, 0, 16), "expects columns 0 to 15 of buffer 'strip'"
                                     ", but got 8 to 23");
 }
 
-TEST_F(Memory, CornerOffTheGrid) {
+TEST_F(MemoryAccess, CornerOffTheGrid) {
   kernel(R"(
   %t = tile.alloc "t" : !tile.smem<32x32xbf16>
   %x = tile.load_matrix %t[%c0, %c4, %c0] // HERE
@@ -145,7 +145,7 @@ TEST_F(Memory, CornerOffTheGrid) {
                                     "of 8, but got 4 and 0");
 }
 
-TEST_F(Memory, DivisionByZero) {
+TEST_F(MemoryAccess, DivisionByZero) {
   kernel("%x = arith.remsi %c1, %c0 : i32 // HERE");
   expectError(arguments(16, 0, 16), "expects a divisor other than 0");
   kernel(R"(
@@ -157,14 +157,14 @@ TEST_F(Memory, DivisionByZero) {
   expectError(arguments(16, 0, 16), "expects a divisor other than 0");
 }
 
-TEST_F(Memory, StepOfZero) {
+TEST_F(MemoryAccess, StepOfZero) {
   kernel(R"(
   scf.for %i = %c0 to %c8 step %c0 : i32 { // HERE
   })");
   expectError(arguments(16, 0, 16), "expects a step of at least 1, but got 0");
 }
 
-TEST_F(Memory, AnOpThatIsNotExecuted) {
+TEST_F(MemoryAccess, AnOpThatIsNotExecuted) {
   kernel("%x = math.sin %f0 : f32 // HERE");
   expectError(arguments(16, 0, 16), "expects an op that the interpreter "
                                     "executes, but got 'math.sin'");

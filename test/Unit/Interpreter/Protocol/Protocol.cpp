@@ -362,3 +362,6 @@ TEST_F(Protocol, DataInFlightReadsAsNaN) {
   for (float value : values)
     EXPECT_NE(value, value);
 }
+
+#undef COPY
+#undef LOAD

@@ -132,3 +132,8 @@ TEST_F(Proxies, MutantsAreKilled) {
       [&](const InterpreterOptions &options) { return runs(options); },
       [&] { return isRight(); });
 }
+
+#undef FENCE
+#undef AWAIT
+#undef STORE
+#undef COUNT

@@ -144,3 +144,6 @@ TEST_F(Queues, ACounterOutOfRange) {
   arguments[3] = memory.allocate(4);
   expectBreach("uninitialised");
 }
+
+#undef PUSH
+#undef POP

@@ -164,3 +164,5 @@ TEST_F(Stores, MutantsAreKilled) {
       [&](const InterpreterOptions &options) { return runs(options); },
       [&] { return isRight(); });
 }
+
+#undef WAIT
