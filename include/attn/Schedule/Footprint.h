@@ -44,11 +44,11 @@
 
 namespace attn {
 
-/// The most scratch of a plan that does not spill whole tensors.
 /// Messages of the queue of steps that a pipeline for gradients has where
 /// blocks are listed.
 inline constexpr int64_t kStepMessages = 4;
 
+/// The most scratch of a plan that does not spill whole tensors.
 inline constexpr int64_t kMostScratchBytes = int64_t(256) << 20;
 
 /// One launch, without its scratch memory; and of a grid in a launch of its

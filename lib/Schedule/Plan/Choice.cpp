@@ -133,12 +133,14 @@ static bool hasPlaces(const Schedule &schedule) {
                      [](const Grid *grid) { return hasPlaces(grid->body); });
 }
 
-/// A sentence when places in scratch memory exceed what any plan may have.
+/// A sentence when places in scratch memory exceed what any plan may have;
+/// tensors with rows like an operand's do not count (Plan.h).
 static std::optional<std::string> checkScratch(const Footprint &needed,
                                                const Schedule &schedule) {
-  if (needed.scratchBytes <= kMostScratchBytes || !hasPlaces(schedule))
+  int64_t places = needed.scratchBytes - needed.rowScratchBytes;
+  if (places <= kMostScratchBytes || !hasPlaces(schedule))
     return std::nullopt;
-  return "needs " + std::to_string(needed.scratchBytes) +
+  return "needs " + std::to_string(places) +
          " bytes of scratch memory, but a plan has at most " +
          std::to_string(kMostScratchBytes);
 }

@@ -39,6 +39,13 @@ def test_kernels_of_latent_vectors(gpu, page):
     assert (f"_pages_{page}" in kernel) == (page > 0)
 
 
+def test_a_schedule_in_parts_takes_several_queries(gpu):
+    """Kernels are made for any number of them."""
+    latent(queries=4, schedule="column_split, query = 128, key = 128, group = 2, "
+           "cluster = 1, slots = 6, parts = 2, resident = 8")
+    assert "column_split" in gpu.launches()[0]["kernel"]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("options, schedule", [
     (dict(lengths=False), "_wgmma_f16_576_512"),

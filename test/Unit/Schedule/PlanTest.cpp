@@ -278,6 +278,29 @@ TEST(Plans, ScratchIsBounded) {
       << error;
 }
 
+/// Results of parts grow as O does, and so do not count beside places.
+TEST(Plans, RowsOfPartsHaveNoLimit) {
+  Problem p;
+  p.heads = 128, p.kvHeads = 1;
+  p.headDim = 576, p.headDimV = 512;
+  Tiles tiles = {{"query", 128}, {"key", 128}, {"group", 2},   {"cluster", 1},
+                 {"slots", 6},   {"parts", 2}, {"resident", 8}};
+  const Machine &h100 = *findMachine("h100_sxm");
+  int64_t places = 0;
+  for (int64_t queries : {4, 4096}) {
+    p.queries = p.keys = queries;
+    std::string error;
+    auto plan = planFor(p, h100, "column_split", tiles, error);
+    ASSERT_TRUE(plan) << error;
+    const Footprint &space = plan->footprint;
+    EXPECT_EQ(space.rowScratchBytes, 2 * p.heads * queries * (512 + 1) * 4);
+    EXPECT_GT(space.scratchBytes, space.rowScratchBytes);
+    EXPECT_TRUE(!places ||
+                space.scratchBytes - space.rowScratchBytes == places);
+    places = space.scratchBytes - space.rowScratchBytes;
+  }
+}
+
 /// Wide heads have a kernel because accumulators of 32 rows on each
 /// multiprocessor, and more, may be in scratch.
 TEST(Plans, WideHeadsHaveScratch) {
