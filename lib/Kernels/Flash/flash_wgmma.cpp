@@ -393,7 +393,7 @@ private:
   }
 
   /// S and softmax of a warpgroup's first block, with nothing in flight.
-  State startTile(State state, Place q, const Tile &tile,
+  State startTile(const State &state, Place q, const Tile &tile,
                   const Scoring::Rows &rows, const GroupWalk &steps) {
     Place k = state.k, v = state.v;
     passOver(steps.above, &k, &v);
@@ -476,7 +476,7 @@ private:
 
   /// The first S of the next tile beside the last P V of this one, of which
   /// `below` blocks are left to pass over.
-  State crossBoundary(State state, Output &output, Scalar below, Place q,
+  State crossBoundary(const State &state, Output &output, Scalar below, Place q,
                       const Tile &tile, const GroupWalk &steps) {
     Place k = state.k;
     Scalar passed = below + steps.above;
@@ -512,7 +512,7 @@ private:
   }
 
   /// The last P V of a tile, and what it passes over below.
-  State endTile(State state, Output &output, const GroupWalk &steps) {
+  State endTile(const State &state, Output &output, const GroupWalk &steps) {
     output = multiplyLast(state, output);
     Place k = state.k, v = ringV.next(b, state.v);
     passOver(steps.below, &k, &v);

@@ -263,7 +263,7 @@ Shift GradientFrame::shiftColumns(Scalar slot, QueriesOfSlot some) const {
 GradientFrame::About
 GradientFrame::aboutRun(Scalar isLast, Scalar isOpen, Scalar column,
                         const Scoring::Rows &rows,
-                        std::function<Value(Value scores)> hide) const {
+                        const std::function<Value(Value scores)> &hide) const {
   About about{isLast, isOpen, column, rows, {}};
   // A region may hide something in any block.
   if (scoring.hides())

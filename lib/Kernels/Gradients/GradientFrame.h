@@ -186,9 +186,10 @@ struct GradientFrame {
   };
   /// Of a step of a run, of which a band says to be open and `hide` hides what
   /// is not.
-  About aboutRun(Scalar isLast, Scalar isOpen, Scalar column,
-                 const Scoring::Rows &rows,
-                 std::function<mlir::Value(mlir::Value scores)> hide) const;
+  About
+  aboutRun(Scalar isLast, Scalar isOpen, Scalar column,
+           const Scoring::Rows &rows,
+           const std::function<mlir::Value(mlir::Value scores)> &hide) const;
   /// Of a listed step, for own rows from `row` on, and streamed ones from its
   /// `first` on.
   About aboutListed(const GradientStep &step, Scalar row,

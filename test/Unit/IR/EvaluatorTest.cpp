@@ -72,7 +72,7 @@ static constexpr double kStep = 1e-5;
 
 /// The derivative by a central difference, whose error is about 1e-9 here.
 template <typename Function>
-static double difference(Function function, double at) {
+static double difference(const Function &function, double at) {
   return (function(at + kStep) - function(at - kStep)) / (2 * kStep);
 }
 

@@ -98,10 +98,11 @@ TEST(Bounds, FormulasOfUnequalColumns) {
 
 /// The inequality that docs/bounds.md takes from its corners.
 TEST(Bounds, CornersOfGradients) {
-  for (double d = 1; d <= 16; d += 0.5)
-    for (double e = 0.25; e <= d; e += 0.25)
-      for (double eta = 0; eta <= e; eta += e / 64)
+  for (int halves = 2; halves <= 32; ++halves)
+    for (int quarters = 1; quarters <= 2 * halves; ++quarters)
+      for (int part = 0; part <= 64; ++part)
         for (int corner = 0; corner < 32; ++corner) {
+          double d = halves / 2.0, e = quarters / 4.0, eta = e * part / 64;
           auto at = [&](int bit) { return double(corner >> bit & 1); };
           double alpha = at(0), beta = at(1), gamma = at(2), y = at(3);
           double xi = at(4) * eta / e;

@@ -348,7 +348,7 @@ Problem ofF32(int64_t d, int64_t dv) {
   return p;
 }
 
-std::string refusalOfF32(int64_t d, Tiles tiles) {
+std::string refusalOfF32(int64_t d, const Tiles &tiles) {
   std::string error;
   auto plan = planFor(ofF32(d, d), h100(), "flash", tiles, error);
   return plan ? std::to_string(plan->footprint.registersPerThread) : error;

@@ -445,7 +445,7 @@ TEST(FlashBackward, OrderedMovesTheSame) {
 // No zeros, flags for strips, and time for whoever waits.  The fewer tiles a
 // block of queries has, the more of its bytes zeros are.
 TEST(FlashBackward, FirstStores) {
-  forEachShape([](Problem p, const Tiles &tiles) {
+  forEachShape([](const Problem &p, const Tiles &tiles) {
     std::string error;
     auto zeros = planOf(p, with(tiles, "first_stores", 0), error);
     ASSERT_TRUE(zeros) << error;

@@ -37,18 +37,18 @@ TEST(Verbs, TheTableOfTheHeader) {
   Schedule flash = flashOfTheHeader();
   Problem problem = problemOfTheHeader();
   Census counted = census(flash, problem);
-  constexpr int64_t KiB = 1024, MiB = 1024 * KiB;
+  constexpr int64_t kibi = 1024, mebi = 1024 * kibi;
   struct Row {
     Tensor tensor;
     int64_t times, bytes;
   };
   const Row table[] = {
-      {Tensor::O, 32, 0},          {Tensor::Stats, 32, 0},
-      {Tensor::Q, 32, MiB},        {Tensor::K, 2048, 32 * MiB},
-      {Tensor::V, 2048, 32 * MiB}, {Tensor::S, 2048, 0},
-      {Tensor::S, 2048, 0},        {Tensor::S, 2048, 0},
-      {Tensor::O, 2048, 0},        {Tensor::O, 2048, 0},
-      {Tensor::O, 32, MiB},        {Tensor::Lse, 32, 16 * KiB}};
+      {Tensor::O, 32, 0},           {Tensor::Stats, 32, 0},
+      {Tensor::Q, 32, mebi},        {Tensor::K, 2048, 32 * mebi},
+      {Tensor::V, 2048, 32 * mebi}, {Tensor::S, 2048, 0},
+      {Tensor::S, 2048, 0},         {Tensor::S, 2048, 0},
+      {Tensor::O, 2048, 0},         {Tensor::O, 2048, 0},
+      {Tensor::O, 32, mebi},        {Tensor::Lse, 32, 16 * kibi}};
   ASSERT_EQ(counted.uses.size(), std::size(table));
   int64_t all = 0;
   for (size_t i = 0; i < std::size(table); ++i) {
@@ -64,7 +64,7 @@ TEST(Verbs, TheTableOfTheHeader) {
   const Machine &machine = *findMachine("a100_80g");
   EXPECT_EQ(traffic(flash, problem, machine).l2, all);
   Footprint space = footprint(flash, problem, machine);
-  EXPECT_EQ(space.smemBytes, 36 * KiB + 18 * KiB + 18 * KiB);
+  EXPECT_EQ(space.smemBytes, 36 * kibi + 18 * kibi + 18 * kibi);
   EXPECT_EQ(space.registersPerThread,
             kBaseRegisters + kColumnsInFlight / 4 + 64 + 4 + 32 + 16);
 }

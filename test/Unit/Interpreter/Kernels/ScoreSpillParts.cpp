@@ -198,8 +198,10 @@ TEST_F(ScoreSpillParts, InfiniteKey) {
 TEST_F(ScoreSpillParts, LargeScores) {
   FlashCase flash(problem(200, 500, 64, 64, {MaskKind::causalBottomRight}),
                   ScoreSpillPartsChoice());
-  for (size_t i = 0; i < flash.k.size(); ++i)
-    flash.k[i] *= float(1 + i / (64 * 128) * 8);
+  for (size_t i = 0; i < flash.k.size(); ++i) {
+    size_t tile = i / (64 * 128);
+    flash.k[i] *= float(1 + tile * 8);
+  }
   flash.consultOracle();
   check(flash);
 }

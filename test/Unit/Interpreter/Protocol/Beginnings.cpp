@@ -96,8 +96,8 @@ protected:
     int32_t flag = -1, turn = -1;
     memory.read(flags, &flag, 4);
     memory.read(turns, &turn, 4);
-    return sum == float(blocks * kWords * (kWords - 1) / 2) && flag == 0 &&
-           turn == blocks;
+    auto expected = blocks * (kWords * (kWords - 1) / 2);
+    return sum == float(expected) && flag == 0 && turn == blocks;
   }
   /// In every schedule one of the messages comes first.
   void expectOneOf(const std::vector<std::string> &messages) {

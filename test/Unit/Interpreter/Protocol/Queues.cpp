@@ -44,8 +44,10 @@ TEST_F(Queues, EveryReaderGetsEveryMessageInOrder) {
   expectCorrect();
   std::vector<float> values = floats(f, 5 * 4 * 16);
   for (int i = 0; i < 5; ++i)
-    for (int warp = 0; warp < 4; ++warp)
-      EXPECT_EQ(values[(i * 4 + warp) * 16], float(16 * i + i / 2));
+    for (int warp = 0; warp < 4; ++warp) {
+      int expected = 16 * i + i / 2;
+      EXPECT_EQ(values[(i * 4 + warp) * 16], float(expected));
+    }
 }
 
 TEST_F(Queues, AMessageTellsWhatThePusherDid) {
