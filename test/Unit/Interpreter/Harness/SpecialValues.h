@@ -1,4 +1,4 @@
-//===- SpecialValues.h - Numbers that are none, for tests -------*- C++ -*-===//
+//===- SpecialValues.h - NaN, infinity and far, for tests -------*- C++ -*-===//
 
 #ifndef ATTN_TEST_UNIT_INTERPRETER_SPECIALVALUES_H
 #define ATTN_TEST_UNIT_INTERPRETER_SPECIALVALUES_H

@@ -55,7 +55,7 @@ protected:
   /// On both families.
   void checkBoth(const Problem &p, const std::string &text,
                  const std::vector<std::string> &captures = {}) {
-    check(p, mmaSync(32, 32, 2, 2), text, captures);
+    check(p, mmaSyncTiles(32, 32, 2, 2), text, captures);
     check(p, wgmma(64, 32, 2, 1), text, captures);
   }
 
@@ -65,11 +65,6 @@ protected:
             {"stages", stages},   {"query_stages", queryStages},
             {"staging", 64},      {"ping_pong", 0},
             {"overlap", overlap}, {"persistent", 1}};
-  }
-  static Tiles mmaSync(int64_t query, int64_t key, int64_t stages,
-                       int64_t warps) {
-    return {
-        {"query", query}, {"key", key}, {"stages", stages}, {"warps", warps}};
   }
 
   /// Scores of f32 that a region makes of a query's number %r and z, which is
@@ -83,7 +78,7 @@ protected:
                            text + "  attn.yield %s : f32\n}",
                        {}, seed);
     p.clauses = clauses.flags();
-    Tiles tiles = mmaSync(64, 16, 1, 4);
+    Tiles tiles = mmaSyncTiles(64, 16, 1, 4);
     FlashCase flash(p, tiles, seed);
     std::fill(flash.q.begin(), flash.q.end(), 0.0f);
     flash.use(clauses);
@@ -166,7 +161,7 @@ TEST_F(Clauses, ScalesOfOperands) {
   Problem few = problem(3, 400);
   Tiles ofGroups = {{"query", 64},  {"key", 64},       {"stages", 2},
                     {"overlap", 1}, {"persistent", 1}, {"parts", 3}};
-  Tiles ofWarps = mmaSync(16, 32, 2, 1);
+  Tiles ofWarps = mmaSyncTiles(16, 32, 2, 1);
   ofWarps.set("parts", 3);
   for (const Tiles &tiles : {ofGroups, ofWarps})
     check(few, tiles, text, {each, each});
@@ -213,7 +208,7 @@ TEST_F(Clauses, ScalesBesideOthers) {
   Problem p = problem(130, 200, {MaskKind::causal});
   checkBoth(p, text, {ofHead, each, each});
   p.pattern.emplace(BlockSize{64, 64}, /*density=*/0.5);
-  check(p, mmaSync(32, 32, 2, 2), text, {ofHead, each, each});
+  check(p, mmaSyncTiles(32, 32, 2, 2), text, {ofHead, each, each});
   check(p, wgmma(64, 32, 2, 1), text, {ofHead, each, each});
 }
 
@@ -236,7 +231,7 @@ TEST_F(Clauses, WithLists) {
     p.pattern.emplace(BlockSize{64, 64}, /*density=*/0.5);
     RandomRegion region(p, seed * 17 + 3);
     std::string text = region.captures() + region.sees() + region.score();
-    check(p, mmaSync(32, 32, 2, 2), text, region.types());
+    check(p, mmaSyncTiles(32, 32, 2, 2), text, region.types());
     check(p, wgmma(64, 32, 2, 1), text, region.types());
   }
 }
@@ -254,12 +249,12 @@ TEST_F(Clauses, TilesAndTypes) {
     }
   for (int64_t stages : {1, 3})
     check(problem(100, 120, {MaskKind::window, 40, 7}),
-          mmaSync(64, 16, stages, 4), text, {slopes, slopes});
+          mmaSyncTiles(64, 16, stages, 4), text, {slopes, slopes});
   Problem p = problem(100, 120, {MaskKind::causal}, DataType::f32);
   Tiles tiles = wgmma(128, 64, 1, 1);
   tiles.set("staging", 0);
   check(p, tiles, text, {slopes, slopes});
-  check(p, mmaSync(32, 32, 2, 2), text, {slopes, slopes});
+  check(p, mmaSyncTiles(32, 32, 2, 2), text, {slopes, slopes});
 }
 
 /// Beside f64: at 8000 places from -8 to 8, and at powers of two of both signs,

@@ -80,11 +80,6 @@ protected:
             {"staging", 64},      {"ping_pong", pingPong},
             {"overlap", overlap}, {"persistent", 1}};
   }
-  static Tiles mmaSync(int64_t query, int64_t key, int64_t stages,
-                       int64_t warps) {
-    return {
-        {"query", query}, {"key", key}, {"stages", stages}, {"warps", warps}};
-  }
 
   static inline const InterpreterOptions kOrders[] = {
       {WarpOrder::forward}, {WarpOrder::reverse}, {WarpOrder::shuffled}};
@@ -99,7 +94,7 @@ TEST_F(Lists, OfEveryOwner) {
     for (bool ofHeads : {false, true}) {
       Problem p = problem(200, 330, {64, 64});
       check(p, wgmma(64, 64, 2, 1), {ofBatch, ofHeads}, {}, kOrders);
-      check(p, mmaSync(64, 64, 2, 4), {ofBatch, ofHeads}, {}, kOrders);
+      check(p, mmaSyncTiles(64, 64, 2, 4), {ofBatch, ofHeads}, {}, kOrders);
     }
 }
 
@@ -114,8 +109,8 @@ TEST_F(Lists, SizesOfBlocks) {
         Problem p = problem(queries, keys, size, mask);
         check(p, wgmma(64, 32, 2, 1));
         check(p, wgmma(64, 64, 3, 2));
-        check(p, mmaSync(32, 64, 1, 2));
-        check(p, mmaSync(64, 32, 3, 2));
+        check(p, mmaSyncTiles(32, 64, 1, 2));
+        check(p, mmaSyncTiles(64, 32, 3, 2));
       }
 }
 
@@ -181,8 +176,8 @@ TEST_F(Lists, OneList) {
     for (const Mask &mask : {Mask{}, Mask{MaskKind::window, 40, 7}}) {
       Problem p = problem(300, 300, {64, 64}, mask);
       check(p, wgmma(64, 64, 2, 2), {}, shares, kOrders);
-      check(p, mmaSync(64, 64, 1, 4), {}, shares, kOrders);
-      check(p, mmaSync(64, 64, 3, 4), {}, shares, kOrders);
+      check(p, mmaSyncTiles(64, 64, 1, 4), {}, shares, kOrders);
+      check(p, mmaSyncTiles(64, 64, 3, 4), {}, shares, kOrders);
     }
 }
 
